@@ -19,7 +19,7 @@ from hodyn_ros.control import (
     motor_gains,
 )
 from hodyn_ros.control.controller import friction_of, joint_gains
-from hodyn_ros.control.law import middle_of_range, shifted
+from hodyn_ros.control.values import middle_of_range, shifted
 from hodyn_ros.dynamics import gravity_effort, inverse_dynamics
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import cases, compilation
+from benchmarks import cases, compilation, floor
 from benchmarks.cases import Case
 from benchmarks.peers import (
     casadi_code,
@@ -171,10 +171,9 @@ class Kernel(NamedTuple):
         return [Contestant(self.name, 2, samples, run, lambda: efforts, self.threads)]
 
 
-def generated_c(case: Case) -> list[Contestant]:
-    """Contestants of the C code that `generate_code` writes: in a C loop, and of many samples."""
-    n, samples = case.n, len(case.motion)
-    if n > LARGEST_GENERATED:
+def _generated(case: Case) -> str:
+    """C code that `generate_code` writes, with its header in it."""
+    if case.n > LARGEST_GENERATED:
         raise NotInstalled(
             f'the code for more than {LARGEST_GENERATED} joints takes too long to compile'
         )
@@ -183,7 +182,18 @@ def generated_c(case: Case) -> list[Contestant]:
         header, source = (
             (Path(folder) / f'robot_dynamics.{suffix}').read_text() for suffix in ('h', 'c')
         )
-    source = source.replace('#include "robot_dynamics.h"', header)
+    return source.replace('#include "robot_dynamics.h"', header)
+
+
+def machine_floor(case: Case) -> list[Contestant]:
+    """Contestant that does the multiplications and additions alone, see `floor`."""
+    function = 'robot_inverse_dynamics_2'
+    return [floor.contestant(_generated(case), function, 2, len(case.motion))]
+
+
+def generated_c(case: Case) -> list[Contestant]:
+    """Contestants of the C code that `generate_code` writes: in a C loop, and of many samples."""
+    n, samples, source = case.n, len(case.motion), _generated(case)
     source += LOOP_OF_GENERATED % (5 * n, 3 * n)
     flags = ('-std=c99', '-ffp-contract=fast', '-fno-math-errno', '-lm')
     code = compilation.load(compilation.library(f'generated_{n}', source, 'c', flags))
@@ -284,6 +294,7 @@ SECTIONS = {
             'hodyn_ros small batches': small_batches,
             'hodyn_ros batch': batch,
             **OURS,
+            'floor of the machine': machine_floor,
         },
     ),
     'chains': Section(
@@ -364,7 +375,8 @@ def table(title: str, found: Measured) -> Table:
     """Contestants of a case: time of a sample, ratio to the yardstick, errors."""
     rows = []
     for entry in found.entries:
-        timing, errors = found.timings[entry.name], found.case.errors(entry.result())
+        timing = found.timings[entry.name]
+        errors = () if entry.result is None else found.case.errors(entry.result())
         quartiles = (timing.lower_quartile, timing.upper_quartile)
         notes = [entry.note] if entry.note else []
         if entry.threads > 1 or timing.processors > 1.2:

@@ -26,7 +26,8 @@ from benchmarks.timing import Contestant, Effort, NotInstalled, race
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.actuators.limits import motor_limits
-from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.resources import share_file
 from hodyn_ros.retiming.path import RestingPath
 from hodyn_ros.retiming.retiming import retime

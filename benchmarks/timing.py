@@ -44,9 +44,9 @@ class Contestant:
         How many samples of the case one call of `run` goes through, from the first.
     run : callable
         What is timed.
-    result : callable
+    result : callable or None
         What the last `run` left behind, shape (samples, order + 1, n), joints in model order;
-        not timed.
+        not timed. None for what has none.
     threads : int
         How many threads it may use. With more than one, waiting is a part of the time.
     note : str
@@ -57,7 +57,7 @@ class Contestant:
     order: int
     samples: int
     run: Callable[[], object]
-    result: Callable[[], Array]
+    result: Callable[[], Array] | None
     threads: int = 1
     note: str = ''
 

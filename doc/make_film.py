@@ -28,7 +28,8 @@ from PIL import Image
 from scipy.ndimage import maximum_filter1d
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
-from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.model.visuals import Visual, read_visuals
 from hodyn_ros.plotting.scene import moving_bodies, share_colours
 from hodyn_ros.resources import share_file

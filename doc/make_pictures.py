@@ -19,7 +19,8 @@ from hodyn_ros.actuators import actuators_from_config, find_motor_violations, mo
 from hodyn_ros.analysis import Recorded, StopAnalysis, find_stop_causes
 from hodyn_ros.files import Samples, compute
 from hodyn_ros.identification import Comparison, compare, excite
-from hodyn_ros.model.limits import MotionLimits, find_violations, motion_limits
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.violations import find_violations, motion_limits
 from hodyn_ros.plotting import (
     plot_comparison,
     plot_efforts,

@@ -31,7 +31,7 @@ from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from hodyn_ros import RobotModel  # noqa: E402
-from hodyn_ros.model.limits import motion_limits  # noqa: E402
+from hodyn_ros.model.violations import motion_limits  # noqa: E402
 from hodyn_ros.resources import share_file  # noqa: E402
 from hodyn_ros.ros.base import qos  # noqa: E402
 from hodyn_ros.ros.nodes.reference_publisher import JOINT_NAMES, joint_trajectory  # noqa: E402

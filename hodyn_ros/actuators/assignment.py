@@ -281,9 +281,8 @@ class Actuators:
 
 def _identity(model: RobotModel) -> dict[str, Sequence[Any]]:
     """By what a robot is known as the same."""
-    closure = model.closure
-    tree = model if closure is None else closure.tree
-    loops = [()] if closure is None else model.kept(tables_of).loops
+    tree = model.tree
+    loops = [()] if model.closure is None else model.kept(tables_of).loops
     return {
         'joints': [model.joint_names],
         'types of joints': [model.joint_types],

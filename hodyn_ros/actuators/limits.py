@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.actuators.assignment import Actuators, check_mapping
 from hodyn_ros.checks import first_not_finite
 from hodyn_ros.errors import ActuatorError, MotionError
-from hodyn_ros.model.limits import Violation, worst_violations
+from hodyn_ros.model.violations import Violation, worst_violations
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:

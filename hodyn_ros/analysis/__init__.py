@@ -13,9 +13,9 @@ from hodyn_ros.analysis.stops import (
     find_stop_causes,
 )
 from hodyn_ros.analysis.unlimited import Unlimited, find_unlimited
-from hodyn_ros.model.limits import (
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.violations import (
     LimitCheck,
-    MotionLimits,
     Violation,
     find_position_violations,
     find_violations,

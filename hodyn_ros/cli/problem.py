@@ -32,10 +32,11 @@ from hodyn_ros.files.derivatives import How
 from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
 from hodyn_ros.files.yaml_documents import yaml_documents
 from hodyn_ros.model.friction import friction_from_config
-from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.loops import Loop
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.sources import RobotSource, find_robot, root_tag
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.names import listed
 from hodyn_ros.resources import share_file
 

@@ -18,9 +18,8 @@ from hodyn_ros.codegen.statements import identifier
 from hodyn_ros.control.tracking import TrackingController, tracking_controller
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, write_results
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.limits import FALLING, MAGNITUDES, Limits
-from hodyn_ros.model.loops import Closure
+from hodyn_ros.model.mechanism import BASE, Closure
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
 from hodyn_ros.names import listed
@@ -94,7 +93,7 @@ def _data(problem: Problem) -> dict[str, Any]:
     from hodyn_ros.identification.outputs import friction_config
 
     model, limits, actuators = problem.model, problem.limits, problem.actuators
-    tree = model if model.closure is None else model.closure.tree
+    tree = model.tree
     links: dict[int, list[str]] = {}
     for name, frame in model.links.items():
         links.setdefault(frame.body, []).append(name)

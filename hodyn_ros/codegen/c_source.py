@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -24,10 +25,16 @@ from hodyn_ros.codegen.statements import (
     names_in,
     string_literal,
 )
-from hodyn_ros.engine.forward_program import forward_program
+from hodyn_ros.engine.efforts import effort_program
+from hodyn_ros.engine.forward import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
-from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
-from hodyn_ros.engine.robot_program import effort_program
+from hodyn_ros.engine.program import (
+    GATHERED,
+    Attachment,
+    RobotProgram,
+    StraightLineProgram,
+    in_stages,
+)
 from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
@@ -67,7 +74,7 @@ class Code(NamedTuple):
     @property
     def tree(self) -> RobotModel:
         """The robot, or its open tree if it has closed loops."""
-        return self.model if self.model.closure is None else self.model.closure.tree
+        return self.model.tree
 
     @property
     def names(self) -> dict[str, Sequence[str]]:
@@ -297,8 +304,7 @@ def model_hash(model: RobotModel) -> str:
     These are numbers, friction laws, and the names and types of the joints.
     """
     friction = sorted((name, repr(law)) for name, law in model.friction.items())
-    closure = model.closure
-    tree = model if closure is None else closure.tree
+    tree, closure = model.tree, model.closure
     arrays = (
         tree.parent,
         tree.coordinate,
@@ -372,27 +378,28 @@ def _closing(code: Code) -> str:
     return start + step + closing_code(code.name, closure, code.model.kept(tables_of).unit)
 
 
-# Arrays of values of functions: the array of arguments, and the function of the C library or of
-# lanes.c.
+# Functions of the C library or of lanes.c, and the arrays of their values.
 _FUNCTIONS = {
-    'sine': ('angle', 'sin'),
-    'cosine': ('angle', 'cos'),
-    'shape': ('step', 'tanh'),
-    'slope': ('step', 'tanh_slope'),
+    'sine': ('sin', 'sine'),
+    'cosine': ('cos', 'cosine'),
+    'tanh': ('tanh', 'shape'),
+    'tanh_slope': ('tanh_slope', 'slope'),
+    'exp': ('exp', 'decay'),
 }
-# The same of a block of samples, by the array of arguments and its size.
-_OF_BLOCKS = {
-    'angle': 'sines({} * LANES, angle, sine, cosine);',
-    'step': 'steps({} * LANES, step, shape, slope);',
-}
+# The same of a block of samples, by the array of arguments.
+_OF_BLOCKS = {'angle': 'sines', 'step': 'steps', 'power': 'exponentials'}
 
 
 def _lanes(code: Code, used: set[str]) -> str:
     """Parts of lanes.c that define names that are used."""
     lanes = '8' if code.precision.suffix else '4'
     parts = filled('lanes.c', {**code.values, 'lanes': lanes}).split('\n\n\n')
-    defines = re.compile(r'^(?:#define|static \w+) (\w+)', re.MULTILINE).findall
-    return '\n'.join('\n' + part for part in parts if used.intersection(defines(part)))
+    defines = re.compile(r'^(?:#define|(?:static|INLINE) \w+) (\w+)', re.MULTILINE).findall
+    text, used = '', set(used)
+    for part in reversed(parts):
+        if used.intersection(defines(part)):
+            text, used = f'\n{part}\n{text}', used | names_in([part])
+    return text
 
 
 def program_function(
@@ -421,25 +428,29 @@ def program_function(
     str
         With the functions that it calls before it.
     """
-    real, f = code.precision.type, code.precision.suffix
-    stages, inner, used = _statements(code, robot, [*arguments][-1])
-    sizes = {**arguments, **inner, 'kept': 0}
+    real, stages = code.precision.type, in_stages(robot.program)
+    element = _elements(code, robot, [*arguments][-1])
+    counts = Counter(output.array for stage in stages[:-1] for output in stage.outputs)
+    inner = {_FUNCTIONS[x][1]: counts[a] for a, names in GATHERED.items() for x in names}
+    sizes = {**arguments, **counts, **inner, 'kept': 0}
     moves = [f'{n}, all_{array} + {n} * s, {array});' for array, n in arguments.items()]
     text, one, block = '', [], [f'interleave(n - s, {move}' for move in moves[:-1]]
-    for (name, statements), array in zip(stages.items(), (*_OF_BLOCKS, '')):
-        stage = _stage(f'{function}_{name}', *statements, sizes, real, not is_static)
+    for number, program in enumerate(stages):
+        writer = Statements(code.precision)
+        values = writer.run(program, element)
+        assigned = [f'{element(*place)} = {value.text};' for place, value in values.items()]
+        name = f'{function}_{"steps" if program is stages[-1] else f"before_{number}"}'
+        stage = _stage(name, writer.definitions, assigned, sizes, real, not is_static)
         sizes['kept'] = max(sizes['kept'], stage.n_kept)
         text += stage.text
         one += stage.one
         block += stage.block
-        if count := inner.get(array):
-            block.append(_OF_BLOCKS[array].format(count))
-            one += [
-                f'{value}[{i}] = {call}{f}({array}[{i}]);'
-                for value, (argument, call) in _FUNCTIONS.items()
-                for i in range(count)
-                if argument == array and (value, i) in used
-            ]
+        for array in GATHERED:
+            indices = [item.index for item in program.outputs if item.array == array]
+            if indices:
+                used = _inputs(stages[number + 1 :])
+                one += _functions_of_one(code, array, indices, used)
+                block.append(_functions_of_block(array, indices))
     arrays = [f'{array}[{size}]' for array, size in arguments.items()]
     text += '\n' + 'static ' * is_static + _declaration(code, function, arrays)
     text += '\n' + _body(one, real, sizes.items(), arguments)
@@ -527,23 +538,45 @@ def _body(
     return '{\n' + ''.join(f'    {line}\n' for line in (*local, *lines, *unused)) + '}\n'
 
 
-def _statements(
-    code: Code, robot: RobotProgram, result: str
-) -> tuple[
-    dict[str, tuple[list[tuple[str, str]], list[str]]], dict[str, int], set[tuple[str, int]]
-]:
-    """Definitions and assignments: angles, arguments of other functions, and all that follows.
+def _inputs(programs: Iterable[StraightLineProgram]) -> set[tuple[str, int]]:
+    """Elements of arrays that programs read."""
+    operations = (operation for program in programs for operation in program.operations)
+    return {(array, index) for kind, array, index in operations if kind == 'input'}
 
-    Elements of arrays are those of one of L samples. Also: the sizes of the arrays in between, and
-    the elements that are needed.
+
+def _functions_of_one(
+    code: Code, array: str, indices: Iterable[int], used: Collection[tuple[str, int]]
+) -> list[str]:
+    """Statements for those functions of arguments of one sample that are used."""
+    return [
+        f'{values}[{i}] = {function}{code.precision.suffix}({array}[{i}]);'
+        for name in GATHERED[array]
+        for function, values in [_FUNCTIONS[name]]
+        for i in indices
+        if (name, i) in used
+    ]
+
+
+def _functions_of_block(array: str, indices: Sequence[int]) -> str:
+    """Statement for the functions of arguments of a block of samples."""
+    arrays = [array, *(_FUNCTIONS[name][1] for name in GATHERED[array])]
+    start = f' + {indices[0]} * LANES' if indices[0] else ''
+    places = ', '.join(f'{name}{start}' for name in arrays)
+    return f'{_OF_BLOCKS[array]}({len(indices)} * LANES, {places});'
+
+
+def _elements(code: Code, robot: RobotProgram, result: str) -> Callable[[str, int], str]:
+    """Function that spells an element of an array of a program, of one of L samples, in C.
+
+    The result has another name in C.
     """
-    model, closure, precision = code.tree, code.model.closure, code.precision
+    n, closure = robot.n_joints, code.model.closure
     place = {int(j): i for i, j in enumerate(closure.independent)} if closure else {}
-    turning: dict[int, int] = {}
-    needed = set()
 
     def element(array: str, index: int) -> str:
-        if array == 'wrench':
+        if array == robot.result.array:
+            array = result
+        elif array == 'wrench':
             # The program has all derivatives of a wrench together, the code all wrenches.
             entry, i = divmod(index, 6)
             link, k = divmod(entry, robot.orders - 2)
@@ -551,50 +584,15 @@ def _statements(
         elif array == 'given':
             array = 'effort'
         elif array == 'motion' and closure:
-            k, j = divmod(index, model.n_joints)
+            k, j = divmod(index, n)
             if not k:
                 array, index = 'closed', j
             elif result == 'change':
                 array, index = 'way', place[j]
             else:
                 index = k * len(place) + place[j]
-        elif array in ('sine', 'cosine'):
-            index = turning.setdefault(index, len(turning))
-        needed.add((array, index))
+        elif array in _FUNCTIONS:
+            array = _FUNCTIONS[array][1]
         return f'{array}[{index}*L]'
 
-    # Of closed loops, what moves depends on sines and cosines, too.
-    angles, arguments, steps = (Statements(precision) for _ in range(3))
-    values = steps.run(robot.program, element)
-    assigned = []
-    for (array, i), value in arguments.run(robot.arguments, element).items():
-        text = value.text
-        if array == 'velocity':
-            array, zero = 'direction', precision.literal(0.0)
-            text = f'({precision.type})(({text} > {zero}) - ({text} < {zero}))'
-        assigned.append(f'{array}[{i}*L] = {text};')
-    recorder = Recorder()
-    for i in turning:
-        body = robot.bodies[i]
-        q = float(model.multiplier[body]) * recorder.input(
-            'motion', int(model.coordinate[body])
-        )
-        recorder.output('angle', turning[i], q + float(model.offset[body]))
-    positions = angles.run(recorder.program(), element)
-    stages = {
-        'angles': (
-            angles.definitions,
-            [f'{array}[{i}*L] = {value.text};' for (array, i), value in positions.items()],
-        ),
-        'arguments': (arguments.definitions, assigned),
-        'steps': (
-            steps.definitions,
-            [
-                f'{result}[{i}*L] = {values[robot.result.array, i].text};'
-                for i in range(robot.result.size)
-            ],
-        ),
-    }
-    sizes = {'angle': len(turning), 'step': robot.n_steps, 'direction': robot.n_velocities}
-    sizes.update({value: sizes[array] for value, (array, _) in _FUNCTIONS.items()})
-    return stages, sizes, needed
+    return element

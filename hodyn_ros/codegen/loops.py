@@ -12,7 +12,7 @@ from hodyn_ros.model.loops import LARGEST_STEP, TOLERANCE
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
-    from hodyn_ros.model.loops import Closure
+    from hodyn_ros.model.mechanism import Closure
 
 _CLOSE = Template("""
 $helpers

@@ -136,6 +136,8 @@ class Statements:
                 y = x if b is None else expressions[b]
                 if kind == 'inverse':
                     expression = self._inverse(x, y)
+                elif kind == 'sign':
+                    expression = self._sign(x)
                 else:
                     expression = _operation(kind, x, y)
                 if uses[step] > 1 or len(expression.text) > LONGEST_EXPRESSION:
@@ -156,6 +158,12 @@ class Statements:
             # Chosen before the division, which compilers then do for several samples at once.
             one = f'({pivot.text} > {least} * {size.within(ATOM)} ? {one} : NAN)'
         return Expression(f'{one} / {pivot.within(ATOM)}', PRODUCT)
+
+    def _sign(self, x: Expression) -> Expression:
+        """Sign of a number: -1, 0 or 1."""
+        zero, x_text = self.precision.literal(0.0), x.within(PRODUCT)
+        text = f'({self.precision.type})(({x_text} > {zero}) - ({x_text} < {zero}))'
+        return Expression(text, PRODUCT)
 
 
 def _operation(kind: str, x: Expression, y: Expression) -> Expression:

@@ -15,7 +15,8 @@ from hodyn_ros.actuators.assignment import Actuators, SingleMotors
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.kernels import prepare
-from hodyn_ros.control.law import Command, Law, check_actuators, fill, per_joint
+from hodyn_ros.control.law import Command, Law, check_actuators
+from hodyn_ros.control.values import fill, per_joint
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.engine.engine import unavailable

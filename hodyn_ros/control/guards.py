@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.kernels import outside
-from hodyn_ros.control.law import per_joint
 from hodyn_ros.control.transmission import Transmission
+from hodyn_ros.control.values import per_joint
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed

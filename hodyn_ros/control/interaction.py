@@ -47,8 +47,8 @@ from hodyn_ros.control.kernels import (
     torques_ahead,
     where_it_moves,
 )
-from hodyn_ros.control.law import middle_of_range
 from hodyn_ros.control.tracking import ObserverController
+from hodyn_ros.control.values import middle_of_range
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError

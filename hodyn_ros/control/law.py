@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.kernels import all_finite, limit
+from hodyn_ros.control.observer import ObservedState
 from hodyn_ros.errors import ControlError, MotionError
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.control.guards import Guards
-    from hodyn_ros.control.observer import ObservedState
 
 FOLLOWING, STOPPED = 'following', 'stopped'
 """States of a law: it follows what is wanted, or has been stopped and holds the robot."""
-
-_INVERSE_FACTORIALS = np.array([1.0, 1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0])
 
 
 class ControlWarning(UserWarning):
@@ -326,127 +321,3 @@ def check_actuators(actuators: Actuators) -> None:
             f'The actuators are of type {type(actuators).__name__}, expected '
             'Actuators(model, {joint: actuator}).'
         )
-
-
-def middle_of_range(model: RobotModel) -> Array:
-    """Position that the robot can have: in the middle of its limits.
-
-    Parameters
-    ----------
-    model : RobotModel
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        [rad] or [m]; zero for joints that lack a limit. With closed loops, which may not let the
-        robot be there, where these start.
-    """
-    if model.closure is not None:
-        return model.closure.start[model.closure.independent]
-    with np.errstate(invalid='ignore'):
-        middle: Array = 0.5 * (model.limits.lower + model.limits.upper)
-    return np.where(np.isfinite(middle), middle, 0.0)
-
-
-def shifted(motion: Array, time: float) -> Array:
-    """Motion some time later, by its Taylor polynomial.
-
-    Parameters
-    ----------
-    motion : ndarray, shape (K, n), K <= 5
-        Position and derivatives.
-    time : float
-        [s]; also negative. With 0 the argument itself is returned.
-
-    Returns
-    -------
-    ndarray, shape (K, n)
-    """
-    if time == 0.0:
-        return motion
-    K = len(motion)
-    factors = powers(time, K)
-    return np.array([factors[: K - k] @ motion[k:] for k in range(K)])
-
-
-def powers(time: float, K: int) -> Array:
-    """Factors t^k / k! of K derivatives in a Taylor polynomial.
-
-    Parameters
-    ----------
-    time : float
-        t [s].
-    K : int
-        Up to 5.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-    """
-    factors: Array = time ** np.arange(K) * _INVERSE_FACTORIALS[:K]
-    return factors
-
-
-def fill(
-    target: Array, name: str, values: ArrayLike | None, may_miss: bool = False
-) -> None:
-    """Copy of an argument of a control law into an array.
-
-    Parameters
-    ----------
-    target : ndarray
-        Is written, and says what shape is expected.
-    name : str
-        Of the argument, for the message.
-    values : array-like
-    may_miss : bool
-        Whether some values may be NaN or infinite.
-
-    Raises
-    ------
-    MotionError
-        If there are no numbers, the shape is wrong, or a value is not finite that has to be.
-    """
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise MotionError(f'{name} is {type(values).__name__}, expected numbers.') from None
-    if array.shape != target.shape:
-        raise MotionError(f'{name} has the shape {array.shape}, expected {target.shape}.')
-    if not may_miss and not all_finite(array.ravel()):
-        raise MotionError(f'{name} is {array.tolist()}; all values must be finite.')
-    target[...] = array
-
-
-def per_joint(
-    name: str, values: ArrayLike, n: int, highest: float = np.finfo(float).max
-) -> Array:
-    """Positive values of n joints, from one for all or one each.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the message.
-    values : float or array-like, shape (n,)
-    n : int
-    highest : float
-        Largest one that is taken, by default the largest finite number.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Read-only.
-
-    Raises
-    ------
-    ControlError
-        If the shape is wrong, or a value is not positive or too large.
-    """
-    try:
-        array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)))
-    except (TypeError, ValueError):
-        array = np.full(n, np.nan)
-    if not np.all((array > 0.0) & (array <= highest)):
-        raise ControlError(f'{name} is {values!r}, expected one or {n} positive numbers.')
-    array.flags.writeable = False
-    return array

@@ -22,7 +22,8 @@ from hodyn_ros.control.controller import (
     friction_of,
     joint_gains,
 )
-from hodyn_ros.control.law import ControlWarning, fill, middle_of_range, per_joint, shifted
+from hodyn_ros.control.law import ControlWarning
+from hodyn_ros.control.values import fill, middle_of_range, per_joint, shifted
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError, DeflectionError

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm, solve_discrete_lyapunov
 
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.law import middle_of_range
 from hodyn_ros.control.transmission import Transmission
+from hodyn_ros.control.values import middle_of_range
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian

@@ -31,8 +31,8 @@ from hodyn_ros.control.kernels import (
     observe,
     passed,
 )
-from hodyn_ros.control.law import fill, middle_of_range
 from hodyn_ros.control.transmission import Springs, Transmission
+from hodyn_ros.control.values import fill, middle_of_range
 from hodyn_ros.control.watching import LoopWatch
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix

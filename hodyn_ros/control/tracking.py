@@ -55,19 +55,11 @@ from hodyn_ros.control.kernels import (
     hold,
     tracking_law,
 )
-from hodyn_ros.control.law import (
-    FOLLOWING,
-    STOPPED,
-    Command,
-    ControlWarning,
-    Law,
-    fill,
-    per_joint,
-    powers,
-)
+from hodyn_ros.control.law import FOLLOWING, STOPPED, Command, ControlWarning, Law
 from hodyn_ros.control.margins import Margins, find_margins
 from hodyn_ros.control.observer import MOST_FOUND, ObservedState, StateObserver
 from hodyn_ros.control.stiffness import possible_stiffness
+from hodyn_ros.control.values import fill, per_joint, powers
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
-from hodyn_ros.engine.engine import Term, computed
+from hodyn_ros.engine.engine import Term, compute
 from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.kinematics.arguments import Arguments, Batch
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, velocity_partials
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocity_partials
 from hodyn_ros.kinematics.joints import (
     checked_result,
 )
@@ -63,7 +63,7 @@ def inverse_dynamics_derivatives(
     for those of Q; those of its time derivatives follow by Leibniz's rule.
     """
     if getattr(model, 'friction', None):
-        from hodyn_ros.engine.robot_program import friction_laws
+        from hodyn_ros.model.friction import friction_laws
 
         model.kept(friction_laws)  # refuses those that are not of this package
     if getattr(model, 'closure', None) is not None:
@@ -77,7 +77,7 @@ def inverse_dynamics_derivatives(
     term = Term(PARTIALS, given.K, given.links)
 
     def find(part: Batch, found: Array) -> bool:
-        return computed(model, term, part.motion, part.packed(), found)
+        return bool(compute(model, term, part.motion, part.packed(), found))
 
     return given.compute(find, term.shape(model))
 
@@ -93,7 +93,7 @@ def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
     given.refuse_not_finite()
     part, K, orders = given.whole, given.K, given.K - 2
     closed = ClosedMotion(model, part.motion)
-    tree, wrenches = closure_of(model).tree, wrenches_of(part.loads, orders)
+    tree, wrenches = model.tree, wrenches_of(part.loads, orders)
     P = inverse_dynamics_derivatives(tree, closed.motion, wrenches)
     Q = inverse_dynamics(tree, closed.motion, wrenches)
     G, turning = closed.G(K), velocity_partials(model, part.motion, orders)

@@ -5,12 +5,14 @@ accelerations enters that of the efforts through M alone, and all else of it is 
 
     M q^(k+2) = Q^(k) - ID_k(q, ..., q^(k+1), 0).
 
-Robots with many joints are computed by articulated bodies instead, see `engine.body_programs`.
+The engine records this as one program, see `engine.forward`; compiled code of robots with many
+joints has articulated bodies instead. Here it stands for what has no such program: closed loops,
+friction laws that are not of this package, and what takes a program that is too long to record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -24,15 +26,12 @@ from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
-    MOST_BODIES,
     BodyDynamics,
-    Term,
     compute,
-    computed,
     engine_of,
     quick,
 )
-from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR
+from hodyn_ros.engine.program import FORWARD, SINGULAR
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.joints import motion_array, overflow
@@ -111,16 +110,22 @@ def forward_dynamics(
     request = _request(model, algorithm, BodyDynamics(FORWARD, m, given.links))
 
     def find(part: Batch, found: Array) -> bool:
-        if compute(model, request, part.motion, part.packed(), found):
-            return True
-        if not is_finite(part.motion):
-            return False
+        done = compute(model, request, part.motion, part.packed(), found)
+        if done is not None:
+            return done or _refused(model, part)
         motion = np.zeros((len(found), m + 2, n))
         motion[:, :2] = part.motion
-        found[...] = _order_by_order(model, part, motion, range(n))[:, 2:]
-        return True
+        found[...] = _order_by_order(model, given, motion, range(n))[:, 2:]
+        return is_finite(found)
 
     return given.compute(find, (m, n), out)
+
+
+def _refused(model: RobotModel, part: Batch, free: Sequence[int] | None = None) -> bool:
+    """False for numbers that are not finite, after a refusal of mass matrices for it."""
+    if is_finite(part.motion):
+        regular_mass_matrix(model, part.motion, free)
+    return False
 
 
 def _request(model: RobotModel, algorithm: str, request: BodyDynamics) -> BodyDynamics:
@@ -172,7 +177,7 @@ def hybrid_dynamics(
     JointNameError
         If a prescribed joint does not exist.
     HodynError
-        As `forward_dynamics`; also for friction laws that are not of this package.
+        As `forward_dynamics`.
 
     Notes
     -----
@@ -204,15 +209,13 @@ def hybrid_dynamics(
     whole, efforts = part.motion.copy(), part.others[0].copy()
     found, m = np.empty_like(efforts), efforts.shape[1]
     request = BodyDynamics(FORWARD, m, given.links, tuple(which))
-    if model.closure is not None:
-        given.refuse_not_finite()
-        whole = _order_by_order(model, part, whole, free)
+    done = compute(model, request, part.motion, part.packed(), found)
+    if done is None:
+        whole = _order_by_order(model, given, whole, free)
         found[...] = inverse_dynamics(model, whole, wrenches_of(part.loads, m))
-    elif computed(model, request, part.motion, part.packed(), found):
+    elif done:
         whole[:, 2:, free] = found[..., free]
-    else:
-        given.refuse_not_finite()
-        regular_mass_matrix(model, part.motion, free)
+    elif not _refused(model, part, free):
         given.refuse()
     efforts[..., which] = found[..., which]
     return HybridDynamics(given.shaped(whole), given.shaped(efforts))
@@ -269,23 +272,47 @@ def given_efforts(
 
 
 def _order_by_order(
-    model: RobotModel, part: Batch, motion: Array, free: Sequence[int]
+    model: RobotModel, given: Arguments, motion: Array, free: Sequence[int]
 ) -> Array:
-    """Recursion of the orders with `inverse_dynamics` and `mass_matrix`.
-
-    What the joints that are free do from order 2 on is zero in the motion; it is filled in.
-    """
-    efforts = part.others[0]
+    """Motion whose derivatives from order 2 on, of the joints that are free, are filled in."""
+    given.refuse_not_finite()
+    part = given.whole
     M = regular_mass_matrix(model, part.motion, free)
-    with np.errstate(over='ignore', invalid='ignore'):
-        for k in range(efforts.shape[1]):
-            wrenches = wrenches_of(part.loads, k + 1)
-            bias = inverse_dynamics(model, motion[:, : k + 3], wrenches)[:, k]
-            rest = (efforts[:, k] - bias)[:, free]
-            motion[:, k + 2, free] = np.linalg.solve(M, rest[..., None])[..., 0]
+
+    def efforts(motion: Array) -> Array:
+        return inverse_dynamics(model, motion, wrenches_of(part.loads, motion.shape[1] - 2))
+
+    solve_order_by_order(M, motion, part.others[0], efforts, free)
     if not is_finite(motion):
         raise overflow(part.motion)
     return motion
+
+
+def solve_order_by_order(
+    M: Array,
+    motion: Array,
+    wanted: Array,
+    efforts: Callable[[Array], Array],
+    free: Sequence[int],
+) -> None:
+    """Fill in the derivatives, from order 2 on, of what is free in a motion.
+
+    Parameters
+    ----------
+    M : ndarray, shape (N, f, f)
+        Mass matrix of what is free.
+    motion : ndarray, shape (N, m + 2, c)
+        Written; derivatives that are not known yet are zero.
+    wanted : ndarray, shape (N, m, c)
+        Efforts.
+    efforts : callable
+        Efforts (N, k + 1, c) of a motion (N, k + 3, c).
+    free : sequence of int
+    """
+    with np.errstate(over='ignore', invalid='ignore'):
+        for k in range(wanted.shape[1]):
+            left = (wanted[:, k] - efforts(motion[:, : k + 3])[:, k])[:, free]
+            motion[:, k + 2, free] = np.linalg.solve(M, left[..., None])[..., 0]
 
 
 def regular_mass_matrix(
@@ -311,14 +338,7 @@ def regular_mass_matrix(
         If a pivot of a factorisation is rounding of zero; the message names joint and sample.
     """
     which = list(range(model.n_joints)) if free is None else list(free)
-    positions = np.ascontiguousarray(state[:, :1])
-    found = np.empty((len(state), model.n_joints, model.n_joints))
-    # Its program, run by NumPy if need be, has zeros where the closed form has rounding.
-    if model.n_bodies > MOST_BODIES or not computed(
-        model, Term(MASS_MATRIX, 1), positions, None, found
-    ):
-        found = mass_matrix(model, positions)[:, 0]
-    found = found[:, which][:, :, which]
+    found = mass_matrix(model, state[:, :1])[:, 0][:, which][:, :, which]
     M, size = found.copy(), np.einsum('nii->ni', found)
     for k in reversed(range(len(which))):
         pivot = M[:, k, k]

@@ -330,7 +330,7 @@ def _choose(
     if model.closure is not None:
         if single:
             return _rounded(_choose(model, algorithm, samples, num_threads))
-        tree = model.closure.tree
+        tree = model.tree
         of_tree = _choose(tree, algorithm, samples, num_threads, ask=ask)
         through = partial(_through_loops, model, of_tree.compute)
         choice = _Choice(of_tree.name, through, BLOCK)
@@ -494,7 +494,7 @@ def friction_efforts(model: RobotModel, motion: Array) -> Array:
     """
     if model.closure is not None:
         closed = ClosedMotion(model, motion)
-        return closed.efforts(friction_efforts(model.closure.tree, closed.motion))[0]
+        return closed.efforts(friction_efforts(model.tree, closed.motion))[0]
     coordinates = body_coordinates(model, motion)
     friction = np.zeros((len(coordinates), coordinates.shape[1] - 2, model.n_bodies))
     _add_friction(model, coordinates, friction)

@@ -75,7 +75,7 @@ def loop_efforts(
     given = checked_motion(model, motion)
     closed = ClosedMotion(model, given.reshape(-1, *given.shape[-2:]))
     whole = closed.motion.reshape(*given.shape[:-1], -1)
-    of_tree = inverse_dynamics(closure.tree, whole, wrench, algorithm)
+    of_tree = inverse_dynamics(model.tree, whole, wrench, algorithm)
     batch = of_tree.shape[:-2]
     if batch != given.shape[:-2]:  # several wrenches for one sample
         wide = np.broadcast_to(given, (*batch, *given.shape[-2:]))
@@ -135,7 +135,7 @@ def inter_body_wrenches(
     """
     if model.closure is None:
         return wrenches_in_tree(model, motion, wrench)
-    tree, found = model.closure.tree, loop_efforts(model, motion, wrench)
+    tree, found = model.tree, loop_efforts(model, motion, wrench)
     W = wrenches_in_tree(tree, found.motion, wrench)
     # Of each loop and body, 1 where what A exerts on B is all that the joint need not transmit.
     behind = model.kept(tables_of).loops[-1]

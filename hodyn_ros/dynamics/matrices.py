@@ -1,14 +1,13 @@
 """Matrices of the equations of motion, Q = M q2d + C qd + Q_grav, with time derivatives.
 
-They have a closed form, see `formulations.closed_form`, from which NumPy computes them until
-compiled code, made in the background, is ready; `RobotModel.warm_up` makes it in advance. The
-compiled code sums up the bodies that each joint carries, see `engine.matrix_program`. NumPy keeps
-large robots, but their mass matrix comes from inverse dynamics, column by column.
+The first call records a program that sums up the bodies which each joint carries, see
+`engine.terms`. NumPy runs it until it is compiled in the background;
+`RobotModel.warm_up` does so in advance. Programs of robots with more than about 30 joints are too
+long to record: of these `formulations.closed_form` gives the matrices.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,8 +15,7 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.formulations.closed_form import system_of
 from hodyn_ros.dynamics.formulations.tree import blocks
-from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.engine.engine import Term, compute, computed, quick
+from hodyn_ros.engine.engine import Term, compute, quick
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
@@ -28,18 +26,11 @@ from hodyn_ros.engine.program import (
 )
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
-from hodyn_ros.kinematics.joints import (
-    body_coordinates,
-    selection_of,
-    stacked,
-)
+from hodyn_ros.kinematics.closed_loops import ClosedMotion
+from hodyn_ros.kinematics.joints import body_coordinates, selection_of, stacked
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
-
-# Larger robots have programs of the mass matrix that are too long to compile.
-MOST_BODIES = 32
 
 
 def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
@@ -176,18 +167,24 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
 
 def _of_tree(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     """Quantity of the joints of a tree; says whether motion and quantity are finite."""
-    motion, K = part.motion, part.motion.shape[1]
-    if name in (REGRESSOR, PARTIALS):
-        return computed(model, Term(name, K), motion, None, found)
-    by_columns = name == MASS_MATRIX and K == 1 and model.n_bodies > MOST_BODIES
-    if not by_columns and compute(model, Term(name, K), motion, None, found):
-        return True
-    if not is_finite(motion):
-        return False
-    if by_columns:
-        _by_columns(model, motion, found)
-    else:
-        found[...] = _closed_form(model, motion, name)
+    done = compute(model, Term(name, part.motion.shape[1]), part.motion, None, found)
+    if done is not None or not is_finite(part.motion):
+        return bool(done)
+    coordinates, selection = body_coordinates(model, part.motion), selection_of(model)
+    for block in blocks(len(coordinates), 6 * model.n_bodies * (model.n_bodies + 1)):
+        system = system_of(model, coordinates[block])
+        # Motions and efforts of the bodies' joints: those of the independent ones times constants.
+        system = system._replace(J=system.J @ selection)
+        if name == MASS_MATRIX:
+            terms = system.mass_matrix()
+            terms = 0.5 * (terms + terms.map(lambda M: np.swapaxes(M, -1, -2)))
+        elif name == WEIGHT:
+            terms = system.gravity_effort().map(lambda Q: Q[..., 0])
+        else:
+            terms = system.coriolis_matrix(name == CORIOLIS_MATRIX)
+        found[block] = np.stack([*terms], axis=1)
+    if name == MASS_MATRIX:
+        found[:, 0] += selection.T @ (model.armature[:, None] * selection)
     return is_finite(found)
 
 
@@ -196,7 +193,7 @@ def _of_loops(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     motion = part.motion
     if not is_finite(motion):
         return False
-    tree = closure_of(model).tree
+    tree = model.tree
     closed = ClosedMotion(model, motion)
 
     def of_tree(name: str) -> list[Array]:
@@ -217,40 +214,3 @@ def _of_loops(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
         orders = closed.projected([a + b for a, b in both])
     found[...] = np.stack(orders, axis=1)
     return is_finite(found)
-
-
-def _by_columns(model: RobotModel, samples: Array, result: Array) -> None:
-    """Mass matrices at positions, O(n^2): efforts of unit accelerations, at rest, no weight."""
-    n = model.n_joints
-    motion = np.zeros((n, 3, n))
-    motion[:, 2] = np.eye(n)
-    for sample, matrix in zip(samples, result):
-        motion[:, 0] = sample
-        columns = inverse_dynamics(model.kept(_weightless), motion)[:, 0]
-        matrix[0] = 0.5 * (columns + columns.T)
-
-
-def _weightless(model: RobotModel) -> RobotModel:
-    """The same model without gravity and friction."""
-    return replace(model, gravity=np.zeros(3), friction={})
-
-
-def _closed_form(model: RobotModel, motion: Array, name: str) -> Array:
-    """Quantity of the independent joints by NumPy, along motions of shape (N, K, n)."""
-    coordinates = body_coordinates(model, motion)
-    # Motions and efforts of the bodies' joints are those of the independent ones times constants.
-    selection = selection_of(model)
-    results = []
-    with np.errstate(over='ignore', invalid='ignore'):
-        for block in blocks(len(coordinates), 6 * model.n_bodies * (model.n_bodies + 1)):
-            system = system_of(model, coordinates[block])
-            system = system._replace(J=system.J @ selection)
-            if name == WEIGHT:
-                orders = [Q[..., 0] for Q in system.gravity_effort()]
-            elif name != MASS_MATRIX:
-                orders = [*system.coriolis_matrix(name == CORIOLIS_MATRIX)]
-            else:
-                orders = [0.5 * (M + np.swapaxes(M, -1, -2)) for M in system.mass_matrix()]
-                orders[0] += selection.T @ (model.armature[:, None] * selection)
-            results.append(np.stack(orders, axis=1))
-    return np.concatenate(results)

@@ -14,10 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import finite_array
-from hodyn_ros.dynamics.forward import given_efforts, regular_mass_matrix
+from hodyn_ros.dynamics.forward import (
+    given_efforts,
+    regular_mass_matrix,
+    solve_order_by_order,
+)
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of
-from hodyn_ros.engine.engine import BodyDynamics, computed
+from hodyn_ros.engine.engine import BodyDynamics, compute
 from hodyn_ros.engine.program import FLOATING, MOVING
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, Loads
@@ -110,7 +114,7 @@ def _needed(model: RobotModel, given: Arguments) -> tuple[Array, Array]:
     tree, whole, of_independent = through_tree(model, given.whole.motion)
     request = BodyDynamics(MOVING, given.K - 2, given.links)
     result = np.empty((given.N, request.orders, tree.n_joints + 6))
-    if not computed(tree, request, whole, given.whole.packed(), result):
+    if not compute(tree, request, whole, given.whole.packed(), result):
         given.refuse()
     if model.friction:
         result[..., 6:] += friction_efforts(tree, whole)
@@ -157,11 +161,12 @@ def floating_base_forward_dynamics(
     MotionError, WrenchError
         As `forward_dynamics`, and if the pose is not a rigid motion.
     ModelError
-        If the mass matrix is singular, or a law of friction is not of this package.
+        If the mass matrix is singular.
 
     Notes
     -----
-    Programs of more than 20,000 operations, from about 25 joints on, are run by NumPy.
+    Programs of more than 20,000 operations, from about 25 joints on, are run by NumPy; from 40 on
+    they are too long to record.
     Source: as `forward_dynamics` with six rows more; what is solved for is the proper acceleration
     of the base, so that gravity enters only where it is turned into that of the twist.
     """
@@ -178,10 +183,11 @@ def floating_base_forward_dynamics(
     given = given_efforts(model, state, asked, wrench, (on_base, V, up))
     found = np.empty((given.N, m, model.n_joints + 6))
     part, request = given.whole, BodyDynamics(FLOATING, m, given.links)
-    if model.closure is not None:
+    done = compute(model, request, part.motion, part.packed(), found)
+    if done is None:
         given.refuse_not_finite()
-        _order_by_order(model, part, found)
-    elif not computed(model, request, part.motion, part.packed(), found):
+        found[...] = _order_by_order(model, part)
+    elif not done:
         given.refuse_not_finite()
         _refuse_singular(model, part, request)
         given.refuse()
@@ -189,41 +195,38 @@ def floating_base_forward_dynamics(
     return FloatingBaseMotion(found[..., 6:].copy(), found[..., :6].copy())
 
 
-def _order_by_order(model: RobotModel, part: Batch, found: Array) -> None:
-    """Accelerations of base and joints from what `moving_base_inverse_dynamics` computes.
+def _order_by_order(model: RobotModel, part: Batch) -> Array:
+    """Accelerations (N, m, 6 + n) of base and joints of closed loops.
 
-    As in `forward`, with a matrix that comes column by column, at rest and without weight.
+    As in `forward`, of base and joints together, with a matrix that comes column by column, at
+    rest and without weight.
     """
-    N, m, size = found.shape
     efforts, on_base, V, up = part.others
     wanted = np.concatenate([on_base, efforts], axis=-1)
-    motion = np.zeros((N, m + 2, model.n_joints))
-    motion[:, :2] = part.motion
-    twist = np.zeros((N, m + 1, 6))
-    twist[:, :1] = V
+    N, m, size = wanted.shape
+    # Rows of the twist, whose joints have velocities there, are one derivative lower.
+    motion = np.zeros((N, m + 2, size))
+    motion[:, :2, 6:], motion[:, 1, :6] = part.motion, V[:, 0]
 
-    def applied(K: int) -> Loads:
-        return [(link, values[:, : K - 2]) for link, values in part.loads]
-
-    def needed(model: RobotModel, motion: Array, *base: Array, loads: Any = None) -> Array:
-        own = Arguments(model, motion, others=base, loads=loads, base_moves=True)
+    def needed(model: RobotModel, motion: Array, up: Array, loads: Loads = ()) -> Array:
+        K = motion.shape[-2]
+        applied = [(link, values[:, : K - 2]) for link, values in loads]
+        joints, base = motion[..., 6:], (motion[..., 1:, :6], up)
+        own = Arguments(model, joints, 3, base, lambda _: applied, base_moves=True)
         effort, wrench = _needed(model, own)
         return np.concatenate([wrench, effort], axis=-1).reshape(*own.batch, -1, size)
 
-    still, turned = np.zeros((N, size, 3, size - 6)), np.zeros((size, 2, 6))
-    still[:, :, 0] = motion[:, None, 0]
-    still[:, :, 2], turned[:, 1] = np.eye(size)[:, 6:], np.eye(size)[:, :6]
-    bare = model.changed(friction={})
-    M = needed(bare, still, turned, np.zeros((1, 3)))[..., 0, :]
+    still = np.zeros((N, size, 3, size))
+    still[:, :, 0, 6:], still[:, :, 2] = motion[:, None, 0, 6:], np.eye(size)
+    M = needed(model.changed(friction={}), still, np.zeros((1, 3)))[..., 0, :]
     scale = 1.0 / np.sqrt(np.maximum(np.einsum('nii->ni', M), 1e-300))
     if np.linalg.eigvalsh(M * scale[:, :, None] * scale[:, None]).min(initial=1.0) < 1e-12:
         regular_mass_matrix(model, part.motion)
         raise _singular_base()
-    for k in range(m):
-        series = motion[:, : k + 3], twist[:, : k + 2], up
-        rest = wanted[:, k] - needed(model, *series, loads=applied)[:, k]
-        found[:, k] = np.linalg.solve(M, rest[..., None])[..., 0]
-        twist[:, k + 1], motion[:, k + 2] = found[:, k, :6], found[:, k, 6:]
+    solve_order_by_order(
+        M, motion, wanted, lambda known: needed(model, known, up, part.loads), range(size)
+    )
+    return motion[:, 2:]
 
 
 def _refuse_singular(model: RobotModel, part: Batch, request: BodyDynamics) -> None:
@@ -236,7 +239,7 @@ def _refuse_singular(model: RobotModel, part: Batch, request: BodyDynamics) -> N
     packed = part.packed()
     assert packed is not None  # efforts
     at_rest = 0.0 * part.motion, np.zeros_like(packed)
-    if not computed(model, request, *at_rest, found):
+    if not compute(model, request, *at_rest, found):
         raise _singular_base()
 
 

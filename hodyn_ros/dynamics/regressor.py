@@ -15,9 +15,9 @@ from hodyn_ros.errors import IdentificationError, ModelError
 from hodyn_ros.kinematics import joints
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, within_reach
 from hodyn_ros.lie import se3
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
+from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -70,7 +70,7 @@ def regressor(model: RobotModel, motion: ArrayLike) -> Array:
     Notes
     -----
     Source: Atkeson, An and Hollerbach 1986, "Estimation of inertial parameters of manipulator
-    loads and links", by Leibniz's rule; see `engine.partials_program`.
+    loads and links", by Leibniz's rule; see `engine.partials`.
     """
     return along(model, motion, REGRESSOR)
 
@@ -117,7 +117,7 @@ def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array
     motion = joints.checked_motion(model, motion)
     if model.closure is not None:
         closed = ClosedMotion(model, motion.reshape(-1, *motion.shape[-2:]))
-        of_tree = joint_regressor(model.closure.tree, closed.motion, terms)
+        of_tree = joint_regressor(model.tree, closed.motion, terms)
         found = np.stack(closed.projected([*np.moveaxis(of_tree, 1, 0)]), axis=1)
         return found.reshape(*motion.shape[:-2], *found.shape[1:])
     series = np.swapaxes(joints.body_coordinates(model, motion), -1, -2)

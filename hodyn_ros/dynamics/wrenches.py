@@ -26,7 +26,8 @@ from hodyn_ros.kinematics.joints import (
 )
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.so3 import cross
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import ACTINGS, EXPRESSIONS
 from hodyn_ros.typing import Array
 

@@ -1,6 +1,6 @@
 """Compiled computations along motions: joint efforts, terms of the equations of motion, links.
 
-Formulas over abstract scalars (`formulation`, `link_program`, `matrix_program`) are recorded as
+Formulas over abstract scalars (`bodies`, `efforts`, `links`) are recorded as
 programs of additions, subtractions and multiplications, which LLVM makes machine code of.
 """
 

@@ -18,7 +18,7 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from hodyn_ros.engine.code_cache import LoadedCode
-from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, loop
+from hodyn_ros.engine.llvm_lanes import ENTRY, EVALUATE, INTEGER, loop
 
 MOST_SAMPLES = 256
 """Samples in a call, at most: more of them are computed without the interpreter lock."""
@@ -30,7 +30,7 @@ class ArrayArgument(NamedTuple):
     Attributes
     ----------
     place : {'motion', 'middle', 'result'}
-        Which array of `llvm.EVALUATE` it is.
+        Which array of `llvm_lanes.EVALUATE` it is.
     dimensions : int
         Of one sample; more axes lead.
     written : bool
@@ -117,7 +117,7 @@ def available() -> bool:
 # --- The table of a call: what it does not find in its arguments ---------------------------------
 
 # A code for one sample and one for as many as there are lanes: four entries each, those that
-# `llvm.EVALUATE` begins with.
+# `llvm_lanes.EVALUATE` begins with.
 _ONE, _MANY, _ANSWERS, _INCREASE, _ARRAY, _SHAPES = 0, 4, 8, 10, 11, 12
 
 
@@ -129,7 +129,7 @@ def table_of(
     Parameters
     ----------
     one, many : list of int
-        Addresses of the code and of its first three arguments, see `llvm.EVALUATE`.
+        Addresses of the code and of its first three arguments, see `llvm_lanes.EVALUATE`.
     shapes : list of tuple of int
         Of the arguments, for one sample.
     """

@@ -21,7 +21,7 @@ import llvmlite
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from hodyn_ros.engine.llvm import ENTRY
+from hodyn_ros.engine.llvm_lanes import ENTRY
 from hodyn_ros.resources import cache_directory, write_private
 
 CACHE_SIZE = 32 * 2**20

@@ -13,9 +13,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from itertools import chain
@@ -36,13 +38,13 @@ from hodyn_ros.engine.program import (
     Attachment,
     ProgramTooLong,
     RobotProgram,
-    interpret,
 )
+from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
+from hodyn_ros.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
-    from hodyn_ros.model.robot import RobotModel
 
 EFFORTS = 'efforts'
 """Name of joint efforts without wrenches among the calls of `quick`."""
@@ -68,6 +70,8 @@ MOST_BODIES_IN_FACTORS = 14
 SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
+# Time that is worth a message [s].
+LONG = 2.0
 
 compiling = threading.RLock()
 """Held by whoever compiles or loads machine code, or imports what does."""
@@ -98,13 +102,12 @@ class Efforts(NamedTuple):
     form: str | None = None
     single: bool = False
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for orders that are left to NumPy."""
         if self.order > HIGHEST_ORDER:
             return None
-        from hodyn_ros.engine import kernels, robot_program
-        from hodyn_ros.engine.frames import frames_of
-        from hodyn_ros.engine.llvm import DOUBLE, SINGLE
+        from hodyn_ros.engine import efforts, kernels
+        from hodyn_ros.engine.llvm_lanes import DOUBLE, SINGLE
 
         kind = SINGLE if self.single else DOUBLE
         if (
@@ -112,15 +115,15 @@ class Efforts(NamedTuple):
             or self.form is None
             and model.n_bodies <= MOST_BODIES
         ):
-            whole = robot_program.effort_program(model, self.order, self.wrenches)
+            whole = efforts.effort_program(model, self.order, self.wrenches)
             alone = whole.program
             if self.form is None and (self.wrenches or model.friction):
-                alone = robot_program.robot_program(model, frames_of(model), self.order)
+                alone = efforts.effort_program(model, self.order, friction=False).program
             if self.form == COMPILED_ROBOT or alone.flops <= LARGEST_ROBOT_PROGRAM:
-                return kernels.robot_kernel(model, whole, kind)
+                return kernels.robot_kernel(whole, kind)
         return kernels.tree_kernel(model, self.order, bool(self.wrenches), kind)
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Kept call for few samples, by the wrenches if there are some."""
         as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
         if self.form is None and kernel.friction and as_given and not self.single:
@@ -151,17 +154,17 @@ class LinkResult(NamedTuple):
     expressed_in: str
     K: int
 
-    def program(self, model: RobotModel) -> RobotProgram:
+    def program(self, model: Mechanism) -> RobotProgram:
         """Program of the pose and the twist."""
-        from hodyn_ros.engine.link_program import link_program
+        from hodyn_ros.engine.links import link_program
 
         return link_program(model, self.link, self.expressed_in, self.K)
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for a program that is too long to compile."""
         return _program_kernel(model, self)
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Kept call for few samples; that of the tip also without a name."""
         given = [
             ('motion', (self.K, model.n_joints)),
@@ -190,7 +193,7 @@ class Term(NamedTuple):
     K: int
     wrenches: tuple[Attachment, ...] = ()
 
-    def program(self, model: RobotModel) -> RobotProgram:
+    def program(self, model: Mechanism) -> RobotProgram:
         """Program of the term.
 
         Raises
@@ -198,21 +201,21 @@ class Term(NamedTuple):
         ModelError
             For partial derivatives of friction laws that are not of this package.
         ProgramTooLong
-            If a term takes more steps than `program.LONGEST`.
+            If a mass or Coriolis matrix takes more steps than `program.LONGEST`.
         """
         if self.name == REGRESSOR:
-            from hodyn_ros.engine.partials_program import regressor_program
+            from hodyn_ros.engine.partials import regressor_program
 
             return regressor_program(model, self.K)
         if self.name == PARTIALS:
-            from hodyn_ros.engine.partials_program import partials_program
+            from hodyn_ros.engine.partials import partials_program
 
             return partials_program(model, self.K, self.wrenches)
-        from hodyn_ros.engine.matrix_program import term_program
+        from hodyn_ros.engine.terms import term_program
 
         return term_program(model, self.name, self.K)
 
-    def shape(self, model: RobotModel) -> tuple[int, ...]:
+    def shape(self, model: Mechanism) -> tuple[int, ...]:
         """Shape of the term of one sample.
 
         Derivatives come first: K of the mass matrix and the weight, K - 2 of the regressor and the
@@ -226,11 +229,11 @@ class Term(NamedTuple):
             PARTIALS: (K - 2, n, K, n),
         }.get(self.name, (K - 1, n, n))
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for a program that is too long to compile."""
         return _program_kernel(model, self)
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Kept call for few samples, without wrenches."""
         if not self.wrenches:
             given = [('motion', (self.K, model.n_joints)), ('result', self.shape(model))]
@@ -259,20 +262,18 @@ class BodyDynamics(NamedTuple):
     prescribed: tuple[int, ...] = ()
     form: str | None = None
 
-    def program(self, model: RobotModel) -> RobotProgram:
+    def program(self, model: Mechanism) -> RobotProgram:
         """Program of it."""
-        from hodyn_ros.engine import forward_program
+        from hodyn_ros.engine import efforts, forward
 
         if self.kind == MOVING:
-            return forward_program.moving_base_program(
-                model, self.orders - 1, self.wrenches
-            )
+            return efforts.moving_base_program(model, self.orders - 1, self.wrenches)
         floating = self.kind == FLOATING
-        return forward_program.forward_program(
+        return forward.forward_program(
             model, self.orders, self.wrenches, floating, self.prescribed
         )
 
-    def loops(self, model: RobotModel) -> bool:
+    def loops(self, model: Mechanism) -> bool:
         """Whether articulated bodies, in loops over the bodies of any robot, can compute it.
 
         They know no wrenches, prescribed joints, friction or mimic joints, and no derivatives
@@ -285,7 +286,7 @@ class BodyDynamics(NamedTuple):
             and model.n_bodies == model.n_joints
         )
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for a program that is too long to compile, where loops cannot help."""
         from hodyn_ros.engine import kernels
 
@@ -296,7 +297,7 @@ class BodyDynamics(NamedTuple):
             kernel = kernels.articulated_kernel(model, self.orders - 1)
         return kernel
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Kept call for few samples, of plain forward dynamics."""
         if self.kind == FORWARD and not (self.wrenches or self.prescribed or self.form):
             n, efforts = model.n_joints, (self.orders, model.n_joints)
@@ -320,7 +321,7 @@ class ClosedLoops(NamedTuple):
     wrenches: tuple[Attachment, ...] = ()
     K: int = 0
 
-    def program(self, model: RobotModel) -> RobotProgram:
+    def program(self, model: Mechanism) -> RobotProgram:
         """Program of it, which works on the motion of the tree."""
         from hodyn_ros.engine import loop_program
 
@@ -330,11 +331,11 @@ class ClosedLoops(NamedTuple):
             return loop_program.closing_program(model)
         return loop_program.closed_effort_program(model, self.order, self.wrenches)
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for a program that is too long to compile, or for sliders."""
         return _program_kernel(model, self)
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Nothing: positions have to be closed before."""
 
 
@@ -343,7 +344,7 @@ Request = Efforts | ProgramRequest
 
 
 def _keep(
-    model: RobotModel,
+    model: Mechanism,
     kernel: Kernel,
     what: Any,
     given: Sequence[tuple[str, tuple[int, ...]]],
@@ -351,7 +352,7 @@ def _keep(
 ) -> None:
     """Keep a call for few samples where `quick` finds it.
 
-    Given are the arrays of `llvm.EVALUATE` that it takes, with their shapes for one sample.
+    Given are the arrays of `llvm_lanes.EVALUATE` that it takes, with their shapes for one sample.
     """
     from hodyn_ros.engine.calls import ArrayArgument
 
@@ -362,7 +363,7 @@ def _keep(
     call = kernel.call(*arguments)
     if call is not None:
         first = given[1][1] if writes_middle else None
-        model.derived.calls[what, given[0][1][0]] = given[-1][1], first, call
+        model.quick_calls[what, given[0][1][0]] = given[-1][1], first, call
 
 
 def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None) -> Any:
@@ -387,7 +388,7 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     """
     try:
         given = first.shape
-        shape, before, call = model.derived.calls[what, given[-2]]
+        shape, before, call = model.quick_calls[what, given[-2]]
         lead = given[:-2]
         result = empty(lead + shape if lead else shape) if out is None else out
         if before is not None:
@@ -400,19 +401,18 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     return None
 
 
-def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None:
+def _program_kernel(model: Mechanism, request: ProgramRequest) -> Kernel | None:
     """Kernel; None for what cannot be recorded or is too long to compile."""
     from hodyn_ros.engine import kernels
 
     try:
-        program = request.program(model)
+        program = model.kept(Engine).program(request)
     except (ModelError, ProgramTooLong):  # a friction law of one's own, a loop that slides
         return None
     # To write results takes a compiler as long as to compute them.
     if program.program.flops + len(program.program.outputs) > LARGEST_PROGRAM:
         return None
-    tree = model if model.closure is None else model.closure.tree
-    return kernels.robot_kernel(tree, program)
+    return kernels.robot_kernel(program)
 
 
 @cache
@@ -442,18 +442,36 @@ class Engine:
         What is being made, or could not be made.
     """
 
-    def __init__(self, model: RobotModel) -> None:
+    def __init__(self, model: Mechanism) -> None:
         self._model = model
         self.kernels: dict[Request, Kernel] = {}
         self._samples: dict[Request, int] = {}
         self.pending: set[Request] = set()
         self._programs: dict[Request, RobotProgram] = {}
+        self._runs: dict[Request, Run | None] = {}
 
     def program(self, request: ProgramRequest) -> RobotProgram:
         """Program of a request, recorded once."""
         if request not in self._programs:
             self._programs[request] = request.program(self._model)
         return self._programs[request]
+
+    def run(self, request: ProgramRequest) -> Run | None:
+        """Program of a request, run by NumPy as long as there is no kernel.
+
+        None for one that is too long to record, or has a friction law of one's own.
+        """
+        if request not in self._runs:
+            run, start = None, time.perf_counter()
+            with suppress(ModelError, ProgramTooLong):
+                run = Run(self.program(request))
+            took = time.perf_counter() - start
+            if took > LONG:
+                _logger.warning(
+                    'Recording a program of %s took %.0f s, once.', self._model.name, took
+                )
+            self._runs[request] = run
+        return self._runs[request]
 
     def kernel(self, request: Request, samples: int = 1) -> Kernel | None:
         """Kernel if there is one for a request; otherwise it may be made in the background.
@@ -541,41 +559,19 @@ class Engine:
             )
 
 
-def engine_of(model: RobotModel) -> Engine:
+def engine_of(model: Mechanism) -> Engine:
     """Return the engine of a model, or of its tree if it has closed loops, for its lifetime."""
-    return (model if model.closure is None else model.closure.tree).kept(Engine)
+    return model.tree.kept(Engine)
 
 
 def compute(
-    model: RobotModel,
+    model: Mechanism,
     request: ProgramRequest,
     motion: Array,
     middle: Array | None,
     result: Array,
-) -> bool:
-    """Compute a batch (N, K, n) if there is a kernel for it, see `Engine.kernel`.
-
-    All arrays are contiguous; the middle one may be None. Says whether the results are there, and
-    all numbers are finite. If not, NumPy knows better.
-    """
-    if model.closure is not None or not model.n_bodies:
-        return False  # loops are closed by those who ask, who compute their tree
-    kernel = engine_of(model).kernel(request, len(motion))
-    if kernel is None:
-        return False
-    # Overflow shows in the answer; it needs no warning on the way.
-    with np.errstate(over='ignore', invalid='ignore'):
-        return kernel.evaluate(motion, middle, result)
-
-
-def computed(
-    model: RobotModel,
-    request: ProgramRequest,
-    motion: Array,
-    middle: Array | None,
-    result: Array,
-) -> bool:
-    """Whether a batch is computed, by a kernel as `compute` does or by NumPy, and all is finite.
+) -> bool | None:
+    """Compute a batch by machine code, or by its program until there is some.
 
     Parameters
     ----------
@@ -585,15 +581,27 @@ def computed(
     middle : ndarray, shape (N, ...), or None
     result : ndarray, shape (N, ...)
         Written; all are contiguous.
+
+    Returns
+    -------
+    bool or None
+        Whether all numbers are finite. None where there is no program: of closed loops, whose
+        tree is computed by those who close them, of friction laws that are not of this package,
+        and for robots that are too large, see `program.LONGEST`.
     """
-    if compute(model, request, motion, middle, result):
-        return True
     if model.closure is not None:
-        return False
-    return interpret(model, engine_of(model).program(request), motion, middle, result)
+        return None
+    engine = engine_of(model)
+    answers: Kernel | Run | None = None
+    if model.n_bodies:
+        answers = engine.kernel(request, len(motion))
+    answers = answers or engine.run(request)
+    # Overflow shows in the answer; it needs no warning on the way.
+    with np.errstate(over='ignore', invalid='ignore'):
+        return answers.evaluate(motion, middle, result) if answers else None
 
 
-def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]) -> None:
+def warm_up(model: Mechanism, order: int, calls: Sequence[Callable[[], object]]) -> None:
     """Kernels of efforts up to an order, and of some calls, made in advance.
 
     Parameters

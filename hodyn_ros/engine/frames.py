@@ -13,18 +13,16 @@ inertial parameters of serial robots".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine.formulation import Body, JointFrame
+from hodyn_ros.engine.bodies import Angle, Body, JointFrame
+from hodyn_ros.engine.vectors import Matrix, Vector
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import pitches
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 # Entries of a rotation, or of a vector relative to the robot's size, that are this small are
 # rounding of the frame changes, and are zero in truth.
@@ -63,12 +61,12 @@ class Frames(NamedTuple):
     base_body: Body
 
 
-def frames_of(model: RobotModel) -> Frames:
+def frames_of(model: Mechanism) -> Frames:
     """Return the constants of a robot, computed once."""
     return model.kept(frames)
 
 
-def frames(model: RobotModel, regroup: bool = True, from_link: bool = False) -> Frames:
+def frames(model: Mechanism, regroup: bool = True, from_link: bool = False) -> Frames:
     """Constants of all bodies.
 
     Parameters
@@ -111,7 +109,7 @@ def frames(model: RobotModel, regroup: bool = True, from_link: bool = False) -> 
     return Frames(joints, bodies, poses, gravity, base, base_body)
 
 
-def _poses(model: RobotModel) -> tuple[Array, Array]:
+def _poses(model: Mechanism) -> tuple[Array, Array]:
     """Poses of the frames in the bodies, and of the base frame in the base of the model."""
     n = model.n_bodies
     first_child: dict[int, int] = {}
@@ -171,21 +169,19 @@ def _normal(
     return x, point + along * e
 
 
-def _angles(R: Array) -> tuple[float, float, float, float, float, float]:
-    """Cosines and sines of gamma, alpha and offset with R = Rz(gamma) Rx(alpha) Rz(offset)."""
+def _angles(R: Array) -> tuple[Angle, Angle, Angle]:
+    """Angles gamma, alpha and offset with R = Rz(gamma) Rx(alpha) Rz(offset)."""
     # The third column is (sin gamma sin alpha, -cos gamma sin alpha, cos alpha).
     if abs(R[0, 2]) <= ROUNDING:
-        cos_gamma, sin_gamma = 1.0, 0.0
-        cos_alpha, sin_alpha = _unit(R[2, 2], -R[1, 2])
+        gamma, alpha = (1.0, 0.0), _unit(R[2, 2], -R[1, 2])
     else:
-        cos_gamma, sin_gamma = _unit(-R[1, 2], R[0, 2])
-        cos_alpha, sin_alpha = _unit(R[2, 2], float(np.hypot(R[0, 2], R[1, 2])))
-    first = cos_gamma * R[0] + sin_gamma * R[1]
-    cos_offset, sin_offset = _unit(first[0], -first[1])
-    return cos_gamma, sin_gamma, cos_alpha, sin_alpha, cos_offset, sin_offset
+        gamma = _unit(-R[1, 2], R[0, 2])
+        alpha = _unit(R[2, 2], float(np.hypot(R[0, 2], R[1, 2])))
+    first = gamma[0] * R[0] + gamma[1] * R[1]
+    return gamma, alpha, _unit(first[0], -first[1])
 
 
-def _unit(cosine: float, sine: float) -> tuple[float, float]:
+def _unit(cosine: float, sine: float) -> Angle:
     """Cosine and sine scaled to length 1, with exact zeros in place of rounding."""
     length = float(np.hypot(cosine, sine))
     cosine, sine = float(cosine) / length, float(sine) / length
@@ -261,11 +257,16 @@ def without_rounding(values: Array, size: float) -> Array:
     return np.asarray(np.where(np.abs(values) <= ROUNDING * size, 0.0, values))
 
 
-def position(pose: Array) -> tuple[float, float, float]:
+def position(pose: Array) -> Vector:
     """Position of a pose, without rounding."""
     return vector(without_rounding(pose[:3, 3], float(np.abs(pose[:3, 3]).max())))
 
 
-def vector(values: Array) -> tuple[float, float, float]:
+def rotation(pose: Array) -> Matrix:
+    """Rotation of a pose, without rounding."""
+    return Matrix(*(vector(without_rounding(row, 1.0)) for row in pose[:3, :3]))
+
+
+def vector(values: Array) -> Vector:
     """Vector of numbers for the formulas of the engine."""
-    return (float(values[0]), float(values[1]), float(values[2]))
+    return Vector(*map(float, values))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -16,21 +16,22 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import calls, functions
-from hodyn_ros.engine.body_programs import constants
+from hodyn_ros.engine import calls, llvm_tree
 from hodyn_ros.engine.calls import ArrayArgument
 from hodyn_ros.engine.code_cache import LoadedCode, vector_width
+from hodyn_ros.engine.efforts import effort_loops
+from hodyn_ros.engine.forward import articulated_loops
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.llvm import DOUBLE, EVALUATE, INTEGER, INTEGERS, size_of
+from hodyn_ros.engine.llvm_lanes import DOUBLE, EVALUATE, INTEGER, INTEGERS, size_of
+from hodyn_ros.engine.llvm_robot import RobotCode
 from hodyn_ros.engine.program import RobotProgram
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.engine.walker import Loops, constants
+from hodyn_ros.model.mechanism import Mechanism
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
 
-# Releases the interpreter lock while it runs. The arguments are those of `llvm.EVALUATE`.
+# Releases the interpreter lock while it runs. The arguments are those of `llvm_lanes.EVALUATE`.
 _BLOCKS = ctypes.CFUNCTYPE(
     ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 3
 )
@@ -168,15 +169,15 @@ class Kernel:
         return status == 0
 
 
-def robot_kernel(model: RobotModel, robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
+def robot_kernel(robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
     """Kernel of a program of one robot, its constants folded into the code."""
     width = vector_width()
-    code = functions.RobotCode.of(model, robot)
-    text = f'{kind} {code!r}'
+    code = RobotCode(robot)
+    text = f'{kind} {robot!r}'
     codes = []
     for lanes in lanes_of(kind):
-        write = partial(functions.robot_module, code, lanes, width, kind)
-        size = functions.robot_scratch(code, lanes, width)
+        write = partial(code.module, lanes, width, kind)
+        size = code.scratch(lanes, width)
         codes.append((LoadedCode((text, lanes, width), write), size))
     wrench_size = 0 if robot.middle.written else robot.middle.size
     none = np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -190,7 +191,7 @@ def lanes_of(kind: ir.Type) -> tuple[int, int]:
 
 
 def tree_kernel(
-    model: RobotModel, order: int, loaded: bool = False, kind: ir.Type = DOUBLE
+    model: Mechanism, order: int, loaded: bool = False, kind: ir.Type = DOUBLE
 ) -> Kernel:
     """Kernel of the efforts that loops over the bodies of any robot.
 
@@ -201,13 +202,13 @@ def tree_kernel(
     return _loops_kernel(model, 'efforts', order, loaded, wrench_size, kind)
 
 
-def articulated_kernel(model: RobotModel, order: int) -> Kernel:
+def articulated_kernel(model: Mechanism, order: int) -> Kernel:
     """Kernel of forward dynamics that loops over the bodies of any robot without mimic joints."""
     return _loops_kernel(model, 'articulated', order, False, (order + 1) * model.n_joints)
 
 
 def _loops_kernel(
-    model: RobotModel,
+    model: Mechanism,
     what: str,
     order: int,
     loaded: bool,
@@ -222,23 +223,23 @@ def _loops_kernel(
         [model.n_joints, model.n_bodies, *of_bodies.ravel()], dtype=np.int64
     )
     loops = _loops(what, order, loaded)
-    base = np.zeros(loops.layout.size)
-    base[loops.layout.a : loops.layout.a + 3] = -frames.gravity
-    numbers = np.concatenate([base, rows.ravel(), model.offset])
+    base = np.zeros(loops.state_size)
+    base[list(loops.gravity)] = -frames.gravity
+    numbers = np.concatenate([base, rows.ravel()])
     codes = []
     for lanes in lanes_of(kind):
-        size = functions.tree_scratch(model, loops, lanes, vector_width())
+        size = llvm_tree.tree_scratch(model, loops, lanes, vector_width())
         codes.append((_tree_code(what, order, loaded, lanes, kind), size))
     robot = integers, numbers, 'compiled_tree', middle_size, not model.friction
     return Kernel(codes, *robot, lanes_of(kind))
 
 
 @cache
-def _loops(what: str, order: int, loaded: bool) -> functions.Loops:
+def _loops(what: str, order: int, loaded: bool) -> Loops:
     """Loops of 'efforts' or 'articulated', made once for all robots."""
     if what == 'articulated':
-        return functions.articulated_loops(order)
-    return functions.effort_loops(order, loaded)
+        return articulated_loops(order)
+    return effort_loops(order, loaded)
 
 
 @cache
@@ -247,7 +248,7 @@ def _tree_code(
 ) -> LoadedCode:
     """Code of such loops, loaded once for all robots."""
     loops, width = _loops(what, order, loaded), vector_width()
-    write = partial(functions.tree_module, loops, lanes, width, kind)
+    write = partial(llvm_tree.tree_module, loops, lanes, width, kind)
     return LoadedCode((f'{kind} {loops!r}', lanes, width), write)
 
 
@@ -276,7 +277,7 @@ if hasattr(os, 'register_at_fork'):  # a child has none of the threads
 def evaluate(
     _context: Any, _arguments: Any, _motion: Any, _middle: Any, _result: Any
 ) -> Any:
-    """Call `llvm.EVALUATE` for one sample, with the table and the addresses of the arrays."""
+    """Call `llvm_lanes.EVALUATE` for one sample, with the table and addresses of the arrays."""
 
     def generate(
         _: Any, builder: ir.IRBuilder, __: Any, values: list[ir.Value]

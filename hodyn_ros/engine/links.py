@@ -12,21 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hodyn_ros.engine.bodies import NO_LOAD, JointMotion, Load, of_order, rate
-from hodyn_ros.engine.efforts import load_in_link_axes
+from hodyn_ros.engine.bodies import NO_LOAD, JointMotion, Load
 from hodyn_ros.engine.frames import frames_of, position, rotation
-from hodyn_ros.engine.program import LONGEST, Part, Recorder, RobotProgram
-from hodyn_ros.engine.vectors import AXIS, ZERO, Vector, cross, plus, product, scaled, transposed
+from hodyn_ros.engine.program import Part, Recorder, RobotProgram
+from hodyn_ros.engine.vectors import AXIS, ZERO
 from hodyn_ros.engine.walker import joint_motions, motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
-
-def link_program(
-    model: Mechanism, link: str, expressed_in: str, K: int
-) -> RobotProgram:
+def link_program(model: Mechanism, link: str, expressed_in: str, K: int) -> RobotProgram:
     """Program of the motion of a link that moves.
 
     Parameters
@@ -44,38 +40,35 @@ def link_program(
         Outputs: 'pose', the matrix row by row, and 'twist', derivative k of coordinate j at 6 k +
         j. The bodies are those on the way from the base to the link.
     """
-    recorder, frames = Recorder(LONGEST), frames_of(model)
+    recorder, frames = Recorder(), frames_of(model)
     body, pose = model.link(link)
     bodies = [body]
     while model.parent[bodies[0]] != BASE:
         bodies.insert(0, int(model.parent[bodies[0]]))
-    motion = motion_inputs(recorder, model, K)
-    joints = joint_motions(recorder, model, frames, motion, bodies)
-    tip = se3.inverse(frames.poses[body]) @ pose
+    joints = joint_motions(model, frames, motion_inputs(recorder, model, K), bodies)
+    pose = se3.inverse(frames.poses[body]) @ pose
+    axes, tip = rotation(pose).T, position(pose)
+    base, origin = rotation(frames.base), position(frames.base)
     # Only the hybrid twist needs derivatives of the position, none those of the axes.
     still = [joint.first(1) for joint in joints]
-    p = position(tip)
-    for joint in reversed(joints if expressed_in == 'hybrid' else still):
-        p = plus(joint.to_parent(plus(p, joint.slide)), joint.joint.d)
-    base = rotation(frames.base)
-    p = plus(product(base, p), position(frames.base))
-    x, y, _ = transposed(rotation(tip))
+    x, y, p = axes.x, axes.y, tip
     for joint in reversed(still):
         x, y = joint.to_parent(x), joint.to_parent(y)
-    x, y = product(base, x), product(base, y)
-    rows = [*zip(x, y, cross(x, y), of_order(p, 0)), (0.0, 0.0, 0.0, 1.0)]
+    for joint in reversed(joints if expressed_in == 'hybrid' else still):
+        p = joint.to_parent(p + joint.slide) + joint.joint.d
+    x, y, p = base @ x, base @ y, base @ p + origin
+    rows = [*zip(x, y, x.cross(y), p.order(0)), (0.0, 0.0, 0.0, 1.0)]
     recorder.outputs('pose', [number for row in rows for number in row])
-    if K > 1:
-        if expressed_in == 'body':
-            twist = load_in_link_axes(_twist_of_last(joints), se3.inverse(tip))
-        else:
-            twist = load_in_link_axes(_twist_from_first(joints), frames.base)
-        v = rate(p) if expressed_in == 'hybrid' else twist.n
-        orders = zip(*(derivatives(number, K - 1) for number in (*twist.f, *v)))
-        recorder.outputs('twist', [number for order in orders for number in order])
+    if expressed_in == 'body':
+        v, w = (axes @ part for part in _twist_of_last(joints).moved(-tip))
+    else:
+        v, w = (base @ part for part in _twist_from_first(joints))
+        v = p.rate() if expressed_in == 'hybrid' else v + origin.cross(w)
+    orders = zip(*(derivatives(number, K - 1) for number in (*w, *v)))
+    recorder.outputs('twist', [number for order in orders for number in order])
     return RobotProgram(
         recorder.program(),
-        bodies,
+        model.n_joints,
         K,
         Part('pose', 16, True),
         Part('twist', 6 * (K - 1), True),
@@ -97,6 +90,5 @@ def _twist_from_first(joints: Sequence[JointMotion]) -> Load:
     """Twist of the last body in the axes of the first one's parent, of the point at its origin."""
     twist = NO_LOAD
     for joint in reversed(joints):
-        own = Load(rate(joint.slide), scaled(1.0, (0.0, 0.0, joint.rate)))
-        twist = joint.inward(twist + own)
+        twist = joint.inward(twist + Load(joint.slide.rate(), AXIS * joint.rate))
     return twist

@@ -17,13 +17,11 @@ in the columns of j, are
     F_0: S_j^T (B D + M E + co(W) S),   S^T (B D_j + M E_j),
     F_1: S_j^T (B S + 2 M D),           S^T (B S_j + 2 M D_j).
 
-All is in the frame of the joint.
+All is in the frame of the joint. W includes wrenches that are fixed in their links. With L the sum
+of the others, about points that are fixed in the base, and p = sum f r^T of the forces f of those
+hybrid wrenches whose points r move along, F_0 has besides, with P = [[p - trace(p) 1, 0], [[f], 0]],
 
-Wrenches on links that are fixed in them are part of W. With L the sum of the others, whose axes
-are those of the base, and P = [[trace(p) 1 - p, 0], [-[f], 0]], p = sum f r^T, of those hybrid
-ones whose forces f act on points r that move along, F_0 has besides
-
-    S_j^T (-P^T S),   S_j^T (co(L) - P) S.
+    S_j^T P^T S,   S_j^T (co(L) + P^T) S,   L without the forces of hybrid wrenches.
 
 Source: Singh, Russell and Wensing 2022, "Efficient analytical derivatives of rigid-body dynamics
 using spatial vector algebra", with D and E for the derivatives of Psi, and B for twice theirs.
@@ -35,14 +33,14 @@ Hollerbach 1986, see `dynamics.regressor`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 
-from hodyn_ros.engine.bodies import NO_LOAD, Body, Load, acceleration_matrix, rate
-from hodyn_ros.engine.efforts import RecordedFriction, RigidBodies
+from hodyn_ros.engine.bodies import NO_LOAD, Body, Load, acceleration_matrix
+from hodyn_ros.engine.efforts import RigidBodies
 from hodyn_ros.engine.frames import frames_of, position, rotation
 from hodyn_ros.engine.program import NO_ARRAY, Attachment, Part, Recorder, RobotProgram
 from hodyn_ros.engine.terms import (
@@ -61,23 +59,14 @@ from hodyn_ros.engine.vectors import (
     Number,
     Vector,
     complement,
-    cross,
     cross_matrix,
     full_matrix,
-    outer,
-    plus_cross,
-    plus_matrix,
-    plus_product,
-    plus_scaled,
-    product,
-    scaled,
-    transposed,
 )
 from hodyn_ros.engine.walker import Rows, inward, motion_inputs, outward
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
-from hodyn_ros.model.mechanism import BASE, Mechanism
-
+from hodyn_ros.model.friction import friction_slopes
+from hodyn_ros.model.mechanism import Mechanism
 
 
 def partials_program(
@@ -92,12 +81,9 @@ def partials_program(
     recorder, n, orders = Recorder(), model.n_joints, K - 2
     motion = motion_inputs(recorder, model, K)
     given = recorder.inputs('wrench', 6 * orders * len(wrenches))
-    friction = RecordedFriction(recorder, model)
-    slopes = ((i, slope) for i, _, slope in friction.of_laws(motion[1 : orders + 1]))
-    F = _by_the_state(recorder, model, motion, wrenches, given, slopes)
+    F = _by_the_state(model, motion, wrenches, given)
     series = [[derivatives(value, orders) for value in entries] for entries in F]
-    for index in range(orders * n * K * n):
-        m, i, k, j = np.unravel_index(index, (orders, n, K, n))
+    for index, (m, i, k, j) in enumerate(np.ndindex(orders, n, K, n)):
         value: Number = 0.0
         for order, F_ij in enumerate(entries[i * n + j] for entries in series):
             if 0 <= k - order <= m:
@@ -105,50 +91,43 @@ def partials_program(
         recorder.output('term', index, value)
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         K,
         Part('wrench', len(given), False),
         Part('term', orders * n * K * n, True),
-        friction.arguments(),
     )
 
 
 def _by_the_state(
-    recorder: Recorder,
-    model: Mechanism,
-    motion: Rows,
-    wrenches: Sequence[Attachment],
-    given: Sequence[Number],
-    slopes: Iterable[tuple[int, Number]],
+    model: Mechanism, motion: Rows, wrenches: Sequence[Attachment], given: Sequence[Number]
 ) -> tuple[list[Number], list[Number], list[Number]]:
-    """Entries of F_0, F_1 and F_2, with the derivatives of friction by the velocities."""
-    frames = frames_of(model)
-    robot = RigidBodies(recorder, model, frames, motion)
-    tree = Tree(model, [joint.first(len(motion) - 2) for joint in robot.joints])
+    """Entries of F_0, F_1 and F_2, with those of friction."""
+    frames, orders = frames_of(model), len(motion) - 2
+    robot = RigidBodies(model, frames, motion)
+    tree = Tree(model, [joint.first(orders) for joint in robot.joints])
     V = outward(model, (ZERO, ZERO), lambda i, V: robot.joints[i].twist_outward(*V))
-    V2 = {i: (scaled(2.0, w), scaled(2.0, v)) for i, (w, v) in V.items()}
+    V2 = {i: (w * 2.0, v * 2.0) for i, (w, v) in V.items()}
     S = tree.screws
     D, D2 = ([bracket(twists[i], s) for i, s in enumerate(S)] for twists in (V, V2))
     E = []
     for i, (e, u) in enumerate(S):
         # In the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
         _, a, B = robot.motions[i]
-        v = plus_cross(plus_cross(product(B, u), a, e), V2[i][1], D[i][0])
-        E.append((product(B, e), v))
+        E.append((B @ e, B @ u + a.cross(e) + V2[i][1].cross(D[i][0])))
     momenta = {i: _momenta(body, *V2[i]) for i, body in enumerate(frames.bodies)}
-    B = {i: sums.matrix() for i, sums in tree.carried(momenta).items()}
-    M = {i: body.matrix() for i, body in tree.carried(composites(frames)).items()}
-    loads, fixed, points = _loads(robot, model, wrenches, given)
+    loads, fixed, points = _loads(robot, wrenches, given)
     for sums in (loads, fixed):
         inward(model, sums, lambda i, load: tree.joints[i].inward(load))
-    P = {i: sums.matrix() for i, sums in tree.carried(points).items()}
-    moving = tree.paths(M[i] @ s for i, s in enumerate(S))
-    row = tree.paths(B[i].T @ s for i, s in enumerate(S))
+    M, P = tree.carried(composites(frames)), tree.carried(points)
+    N = tree.carried(momenta)
+    moving = tree.paths(lambda i, S: M[i] @ S)
+    row = tree.paths(lambda i, S: N[i].T @ S)
     column = tree.paths(
-        B[i] @ D[i] + M[i] @ E[i] + co(loads[i]) @ s + P[i].T @ s for i, s in enumerate(S)
+        lambda i, S: N[i] @ D[i] + M[i] @ E[i] + co(loads[i]) @ S + P[i].T @ S
     )
-    column_of_rate = tree.paths(B[i] @ s + M[i] @ D2[i] for i, s in enumerate(S))
-    turning = tree.paths(co(fixed[i]) @ s + P[i].T @ s for i, s in enumerate(S))
+    column_of_rate = tree.paths(lambda i, S: N[i] @ S + M[i] @ D2[i])
+    turning = tree.paths(lambda i, S: co(fixed[i]) @ S + P[i].T @ S)
+    slopes = friction_slopes(model, motion[1 : orders + 1])
     return (
         tree.matrix([(column, S)], [(row, D), (moving, E), (turning, S)]),
         tree.matrix([(column_of_rate, S)], [(row, S), (moving, D2)], slopes),
@@ -158,7 +137,6 @@ def _by_the_state(
 
 def _loads(
     robot: RigidBodies,
-    model: Mechanism,
     wrenches: Sequence[Attachment],
     given: Sequence[Number],
 ) -> tuple[dict[int, Load], dict[int, Load], dict[int, PointVectors]]:
@@ -173,9 +151,8 @@ def _loads(
         elif wrench.expressed_in == 'spatial':
             fixed[i] = fixed[i] + load.moved(r)
         else:
-            f = scaled(-1.0, load.f)
             fixed[i] = fixed[i] + Load(load.n, ZERO)
-            points[i] = points[i] + PointVectors(f, outer(f, r))
+            points[i] = points[i] + PointVectors(-load.f, (-load.f).outer(r))
     return loads, fixed, points
 
 
@@ -188,23 +165,22 @@ class PointVectors(Sums):
 
     def moved(self, d: Vector) -> PointVectors:
         """Sums about an origin from which the present one is at d."""
-        return PointVectors(self.f, plus_matrix(self.P, outer(self.f, d)))
+        return PointVectors(self.f, self.P + self.f.outer(d))
 
     def matrix(self) -> Blocks:
         """Matrix B."""
-        return Blocks(complement(self.P), NULL, cross_matrix(scaled(-1.0, self.f)), NULL)
+        return Blocks(complement(self.P), NULL, cross_matrix(-self.f), NULL)
 
 
 def _momenta(body: Body, w: Vector, v: Vector) -> PointVectors:
     """Momenta of the mass points of a body with a twist (w, v)."""
-    x, y, z = (cross(w, column) for column in full_matrix(body.J))
-    P = plus_matrix(transposed((x, y, z)), outer(v, body.h))
-    return PointVectors(plus_cross(scaled(body.mass, v), w, body.h), P)
+    P = Matrix(*(w.cross(column) for column in full_matrix(body.J))).T
+    return PointVectors(v * body.mass + w.cross(body.h), P + v.outer(body.h))
 
 
 def co(load: Load) -> Blocks:
     """Matrix -ad_S^T L as it acts on S: the change of a load that moves along with a screw."""
-    n, f = (cross_matrix(scaled(-1.0, v)) for v in load)
+    n, f = (cross_matrix(-v) for v in load)
     return Blocks(n, f, f, NULL)
 
 
@@ -220,7 +196,7 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
     recorder, frames = Recorder(), frames_of(model)
     orders, size = K - 2, model.n_joints * 10 * model.n_bodies
     values: list[Number] = [0.0] * (orders * size)
-    robot = RigidBodies(recorder, model, frames, motion_inputs(recorder, model, K))
+    robot = RigidBodies(model, frames, motion_inputs(recorder, model, K))
     joints = [joint.first(orders) for joint in robot.joints]
 
     def outwards(i: int, parent: dict[int, Screw]) -> dict[int, Screw]:
@@ -233,14 +209,14 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
         # In the axes of the model's frame, about its origin, whose position is d.
         R, d = rotation(pose), position(se3.inverse(pose))
         w, a, B = robot.motions[i]
-        w, a = product(R, w), product(R, plus_product(a, B, d))
+        w, a = R @ w, R @ (a + B @ d)
         B, loads = acceleration_matrix(w), []
         for mass, hx, hy, hz, *inertia in np.eye(10).tolist():
-            h, I = (hx, hy, hz), full_matrix(inertia)
-            n = plus_cross(plus_cross(product(I, rate(w)), w, product(I, w)), h, a)
-            loads.append(Load(n, plus_scaled(product(B, h), mass, a)))
+            h, theta = Vector(hx, hy, hz), full_matrix((*inertia,))
+            n = theta @ w.rate() + w.cross(theta @ w) + h.cross(a)
+            loads.append(Load(n, B @ h + a * mass))
         for j, (e, u) in jacobians[i].items():
-            screw = product(R, e), product(R, plus_cross(u, e, d))
+            screw = R @ e, R @ (u + e.cross(d))
             first = 10 * (int(model.coordinate[j]) * model.n_bodies + i)
             for index, load in enumerate(loads, first):
                 effort = float(model.multiplier[j]) * power(load, screw)
@@ -248,4 +224,4 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
                     values[k * size + index] = values[k * size + index] + value
     recorder.outputs('term', values)
     result = Part('term', len(values), True)
-    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)

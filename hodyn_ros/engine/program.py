@@ -1,10 +1,11 @@
 """Straight-line programs, recorded from formulas that are written over abstract scalars.
 
-A formula is a Python function that adds, subtracts and multiplies whatever it is given. Given
-`Scalar` objects of a `Recorder`, it leaves behind a `StraightLineProgram`: the operations that
-remain after folding constants, removing zero and unit factors, sharing equal terms and dropping
-what no output needs. Programs become machine code and C, or are run by NumPy, operation by
-operation: what a robot is too large for as compiled code, or an order too high.
+A formula is a Python function that adds, subtracts and multiplies whatever it is given, and asks
+`lie.jets` for sines and other functions of it. Given `Scalar` objects of a `Recorder`, it leaves
+behind a `StraightLineProgram`: the operations that remain after folding constants, removing zero
+and unit factors, sharing equal terms and dropping what no output needs. Programs become machine
+code and C, or are run by NumPy, operation by operation: what a robot is too large for as compiled
+code, or an order too high.
 """
 
 from __future__ import annotations
@@ -12,15 +13,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
-import numpy as np
-
-from hodyn_ros.checks import Array
 from hodyn_ros.lie.jets import Jet
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 
 class Operation(NamedTuple):
@@ -29,7 +24,7 @@ class Operation(NamedTuple):
     The kind says what the operands are: 'input': array name, index; 'constant': value, None;
     'add', 'subtract', 'multiply': two earlier steps; 'negate': an earlier step, None; 'inverse':
     two earlier steps, the reciprocal of the first, NaN unless it is above `SINGULAR` times the
-    second.
+    second; one of `lie.jets.FUNCTIONS`: an earlier step, None.
     """
 
     kind: str
@@ -37,10 +32,12 @@ class Operation(NamedTuple):
     b: Any
 
 
-# Steps of a program, half of which an output may need, that take a few seconds to compile.
+# Steps of a program, half of which an output may need, that take a few seconds to compile, and a
+# tenth of one to record. Where they are not enough, formulations compute, order by order.
 LONGEST = 40_000
 
 _BINARY = ('add', 'subtract', 'multiply')
+_ODD, _EVEN = ('sine', 'tanh', 'sign'), ('cosine', 'tanh_slope')
 
 SINGULAR = 1e-12
 """A pivot of the mass matrix that is smaller, relative to its diagonal, is rounding of zero."""
@@ -126,6 +123,10 @@ class Scalar:
         return self.recorder.product(self, other)
 
     __rmul__ = __mul__
+
+    def function(self, name: str) -> Scalar:
+        """One of `lie.jets.FUNCTIONS` of this number, see `lie.jets.evaluate`."""
+        return self.recorder.function(name, self)
 
 
 Number = Union[float, Scalar]  # noqa: UP007
@@ -231,6 +232,11 @@ class Recorder:
         steps = (self._end(value) for value in (pivot, size))
         return Scalar(self, self._step('inverse', *steps))
 
+    def function(self, name: str, x: Scalar) -> Scalar:
+        """Record one of `lie.jets.FUNCTIONS`, of odd and even ones without the sign of x."""
+        step = x.step if name in _ODD + _EVEN else self._end(x)
+        return Scalar(self, self._step(name, step, None), x.negative and name in _ODD)
+
     def _scalar(self, value: Number) -> Scalar:
         """Scalar of a number: a constant step of its magnitude, with its sign."""
         if isinstance(value, Scalar):
@@ -258,17 +264,139 @@ def _is_number(value: Number, number: float) -> bool:
 
 def _operands(operation: Operation) -> tuple[int, ...]:
     """Earlier steps that an operation uses."""
-    if operation.kind in _BINARY or operation.kind == 'inverse':
-        return (operation.a, operation.b)
-    return (operation.a,) if operation.kind == 'negate' else ()
+    kind, a, b = operation
+    if kind in ('input', 'constant'):
+        return ()
+    return (a,) if b is None else (a, b)
 
 
-def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:
+def _renumber(operation: Operation, renumbered: Mapping[int, int]) -> Operation:
     """Operation with its operands under their new indices."""
     operands = [renumbered[operand] for operand in _operands(operation)]
-    if len(operands) == 2:
-        return Operation(operation.kind, operands[0], operands[1])
-    return Operation(operation.kind, operands[0], None) if operands else operation
+    return (
+        Operation(operation.kind, *operands, *[None] * (2 - len(operands)))
+        if operands
+        else operation
+    )
+
+
+# --- Functions of arrays -------------------------------------------------------------------------
+
+GATHERED = {'angle': ('sine', 'cosine'), 'step': ('tanh', 'tanh_slope'), 'power': ('exp',)}
+"""Functions that are evaluated for whole arrays, by the array of their arguments."""
+
+_ARGUMENTS = {name: array for array, names in GATHERED.items() for name in names}
+
+
+def in_stages(program: StraightLineProgram) -> list[StraightLineProgram]:
+    """Programs that make a program if the functions of `GATHERED` are evaluated between them.
+
+    A stage appends arguments to 'angle', 'step' and 'power', and later ones read the results from
+    arrays with the names of the functions. Other numbers for later stages are in 'stored'.
+    """
+    own, last_uses = _schedule(program)
+    last = max([0, *own])
+    stages: list[StraightLineProgram] = []
+    places: dict[int, Operation] = {}
+    counts: Counter[str] = Counter()
+    for number in range(last + 1):
+        stage = _Stage(program.operations, places, counts)
+        steps = [step for step, its in enumerate(own) if its == number]
+        for step in steps:
+            stage.compute(step)
+        for step in steps:
+            if last_uses[step] > number and step not in places:
+                places[step] = stage.store('stored', step)
+        if number == last:
+            for array, index, step in program.outputs:
+                stage.outputs.append(Output(array, index, stage.read(step)))
+        stages.append(StraightLineProgram(tuple(stage.written), tuple(stage.outputs)))
+    return stages
+
+
+class _Stage:
+    """Writer of one of the programs of `in_stages`.
+
+    Parameters
+    ----------
+    operations : sequence of Operation
+        Of the whole program.
+    places : dict of int to Operation
+        Inputs from which stages read steps that earlier ones have computed.
+    counts : Counter
+        Elements that arrays have so far.
+    """
+
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        places: dict[int, Operation],
+        counts: Counter[str],
+    ) -> None:
+        self._operations, self._places, self._counts = operations, places, counts
+        self._indices: dict[int, int] = {}
+        self.written: list[Operation] = []
+        self.outputs: list[Output] = []
+        self._arguments: dict[tuple[str, int], Operation] = {}
+
+    def read(self, step: int) -> int:
+        """Index, in this stage, of a step that it has computed or reads."""
+        if step not in self._indices:
+            self._add(step, self._places.get(step, self._operations[step]))
+        return self._indices[step]
+
+    def compute(self, step: int) -> None:
+        """Write a step; of a function the argument."""
+        operation = self._operations[step]
+        operands = {x: self.read(x) for x in _operands(operation)}
+        array, argument = _ARGUMENTS.get(operation.kind), operation.a
+        if array is None:
+            self._add(step, _renumber(operation, operands))
+            return
+        if (array, argument) not in self._arguments:
+            place = self._arguments[array, argument] = self.store(array, argument)
+            if self._operations[argument].kind not in ('input', 'constant'):
+                self._places.setdefault(argument, place)
+        index = self._arguments[array, argument].b
+        self._places[step] = Operation('input', operation.kind, index)
+
+    def store(self, array: str, step: int) -> Operation:
+        """Append a step to an array; returns the input that reads it from there."""
+        place = Operation('input', array, self._counts[array])
+        self.outputs.append(Output(array, place.b, self.read(step)))
+        self._counts[array] += 1
+        return place
+
+    def _add(self, step: int, operation: Operation) -> None:
+        self._indices[step] = len(self.written)
+        self.written.append(operation)
+
+
+def _schedule(program: StraightLineProgram) -> tuple[list[int], list[int]]:
+    """Stages that compute the steps of a program, and those that use them last.
+
+    A function's argument is computed by the stage whose number is that of the functions nested in
+    it, everything else by the first one that needs it; inputs and constants are in stage -1.
+    """
+    operations = program.operations
+    depths: list[int] = []
+    for operation in operations:
+        nested = max((depths[x] for x in _operands(operation)), default=0)
+        depths.append(nested + (operation.kind in _ARGUMENTS))
+    last = max(depths, default=0)
+    stages, last_uses = [last] * len(depths), [-1] * len(depths)
+    for output in program.outputs:
+        last_uses[output.step] = last
+    for step in reversed(range(len(depths))):
+        operation = operations[step]
+        if operation.kind in _ARGUMENTS:
+            stages[step] = depths[step] - 1
+        for x in _operands(operation):
+            stages[x] = min(stages[x], stages[step])
+            last_uses[x] = max(last_uses[x], stages[step])
+        if operation.kind in ('input', 'constant'):
+            stages[step] = -1
+    return stages, last_uses
 
 
 # --- Programs of robots -------------------------------------------------------------------------
@@ -326,150 +454,24 @@ NO_ARRAY = Part('nothing', 0, False)
 class RobotProgram(NamedTuple):
     """A program of one robot and the arrays that it works on.
 
-    It reads 'motion', derivative k of independent joint j at k n + j, and 'sine' and 'cosine' of
-    the positions of some bodies' joints. The arguments compute, from 'motion', what it needs
-    functions of: 'step' for its inputs 'shape' and 'slope', which are tanh and its derivative, and
-    'velocity' for 'direction', its sign, -1, 0 or 1.
+    It reads 'motion', derivative k of independent joint j at k n + j.
 
     Attributes
     ----------
     program : StraightLineProgram
-    bodies : sequence of int
-        Those whose joints 'sine' and 'cosine' are of, in their order.
+    n_joints : int
+        Number n of independent joints.
     orders : int
         Number of derivatives in the motion, the zeroth included.
     middle, result : Part
-        The other arrays, see `llvm.EVALUATE`.
-    arguments : StraightLineProgram
+        The other arrays, see `llvm_lanes.EVALUATE`.
     friction : bool
         Whether that of the robot, if it has any, is included.
     """
 
     program: StraightLineProgram
-    bodies: Sequence[int]
+    n_joints: int
     orders: int
     middle: Part
     result: Part
-    arguments: StraightLineProgram = StraightLineProgram((), ())
     friction: bool = True
-
-    @property
-    def n_steps(self) -> int:
-        """Number of steps among the arguments."""
-        return sum(output.array == 'step' for output in self.arguments.outputs)
-
-    @property
-    def n_velocities(self) -> int:
-        """Number of velocities among the arguments."""
-        return sum(output.array == 'velocity' for output in self.arguments.outputs)
-
-
-# --- Run by NumPy --------------------------------------------------------------------------------
-
-
-# Samples whose intermediate values are kept together.
-BLOCK = 256
-
-
-def interpret(
-    model: RobotModel,
-    robot: RobotProgram,
-    motion: Array,
-    middle: Array | None,
-    result: Array,
-) -> bool:
-    """Samples computed as `kernels.Kernel.evaluate` does, operation by operation.
-
-    Parameters
-    ----------
-    model : RobotModel
-    robot : RobotProgram
-    motion : ndarray, shape (N, K, n)
-    middle : ndarray, shape (N, ...), or None
-        Read, or written where the program says so.
-    result : ndarray, shape (N, ...)
-        Written; contiguous.
-
-    Returns
-    -------
-    bool
-        Whether motion, middle and result are all finite.
-    """
-    flat = result.reshape(len(motion), robot.result.size)
-    with np.errstate(all='ignore'):
-        for start in range(0, len(motion), BLOCK):
-            part = slice(start, start + BLOCK)
-            given = None if middle is None else middle[part]
-            _interpret(model, robot, motion[part], given, flat[part])
-    arrays = (motion, result) if middle is None else (motion, middle, result)
-    return all(bool(np.isfinite(array).all()) for array in arrays)
-
-
-def _interpret(
-    model: RobotModel,
-    robot: RobotProgram,
-    motion: Array,
-    middle: Array | None,
-    result: Array,
-) -> None:
-    """One block of samples; the result has shape (N, size)."""
-    bodies = list(robot.bodies)
-    # Rounded as `kinematics.joints.body_coordinates` rounds it.
-    angle = motion[:, 0, model.coordinate[bodies]] * model.multiplier[bodies]
-    angle = angle + model.offset[bodies]
-    arrays = {'motion': motion.reshape(len(motion), -1).T, robot.result.array: result.T}
-    arrays.update(sine=np.sin(angle).T, cosine=np.cos(angle).T)
-    for array, count in (('step', robot.n_steps), ('velocity', robot.n_velocities)):
-        arrays[array] = np.empty((count, len(motion)))
-    if middle is not None:
-        arrays[robot.middle.array] = middle.reshape(len(motion), -1).T
-    run(robot.arguments, arrays)
-    arrays['shape'] = np.tanh(arrays['step'])
-    decay = np.exp(-2.0 * np.abs(arrays['step']))
-    arrays['slope'] = 4.0 * decay / (1.0 + decay) ** 2
-    arrays['direction'] = np.sign(arrays['velocity'])
-    run(robot.program, arrays)
-
-
-def run(program: StraightLineProgram, arrays: Mapping[str, Array]) -> None:
-    """Outputs of a program, written into arrays.
-
-    Parameters
-    ----------
-    program : StraightLineProgram
-    arrays : mapping of str to ndarray, shape (elements, N)
-        One row for each element. Those that the program writes must be there.
-    """
-    uses = Counter(output.step for output in program.outputs)
-    for kind, a, b in program.operations:
-        if kind not in ('input', 'constant'):
-            uses.update(operand for operand in (a, b) if operand is not None)
-    values: list[Array | float | None] = []
-
-    def take(step: int) -> Array | float:
-        value = values[step]
-        assert value is not None
-        uses[step] -= 1
-        if not uses[step]:
-            values[step] = None  # nobody needs it any more
-        return value
-
-    for kind, a, b in program.operations:
-        if kind == 'input':
-            values.append(arrays[a][b])
-        elif kind == 'constant':
-            values.append(a)
-        elif kind == 'negate':
-            values.append(-take(a))
-        else:
-            x, y = take(a), take(b)
-            if kind == 'add':
-                values.append(x + y)
-            elif kind == 'subtract':
-                values.append(x - y)
-            elif kind == 'multiply':
-                values.append(x * y)
-            else:
-                values.append(np.where(x > SINGULAR * y, np.divide(1.0, x), np.nan))
-    for array, index, step in program.outputs:
-        arrays[array][index] = take(step)

@@ -15,7 +15,7 @@ so do the four sums of `Flow`, which give N.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,33 +39,21 @@ from hodyn_ros.engine.vectors import (
     Number,
     Vector,
     complement,
-    cross,
     cross_matrix,
-    dot,
     full_matrix,
-    outer,
-    plus,
-    plus_cross,
-    plus_matrix,
-    plus_product,
-    plus_scaled,
     plus_unit,
-    product,
-    scaled,
     symmetric,
     trace,
-    transposed,
 )
 from hodyn_ros.engine.walker import inward, joint_motions, motion_inputs, outward
 from hodyn_ros.lie.jets import derivative, derivatives
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
-
 Screw = tuple[Vector, Vector]
 Products = Sequence[tuple[Sequence[dict[int, Load]], Sequence[Screw]]]
 """Loads, each seen from several bodies, and the screws of these; for each degree of freedom."""
 
-NULL: Matrix = (ZERO, ZERO, ZERO)
+NULL = Matrix(ZERO, ZERO, ZERO)
 
 
 def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
@@ -94,7 +82,7 @@ def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
     coriolis = name not in (MASS_MATRIX, WEIGHT)
     # Masses stay with their bodies, on which the Coriolis matrix depends.
     constants = frames(model, regroup=False) if coriolis else frames_of(model)
-    joints = joint_motions(recorder, model, constants, motion_inputs(recorder, model, K))
+    joints = joint_motions(model, constants, motion_inputs(recorder, model, K))
     if coriolis:
         values = _coriolis_matrix(model, constants, joints, name == CORIOLIS_MATRIX)
     elif name == MASS_MATRIX:
@@ -105,7 +93,7 @@ def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
     rows = zip(*(derivatives(value, orders) for value in values))
     recorder.outputs('term', [value for row in rows for value in row])
     result = Part('term', orders * len(values), True)
-    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
 
 
 def mass_rows(
@@ -122,7 +110,7 @@ def mass_rows(
         Whether the base floats: six rows and columns come first, those of (w', a) of the frame
         that serves as base.
     """
-    joints = joint_motions(recorder, model, frames, motion_inputs(recorder, model, 1))
+    joints = joint_motions(model, frames, motion_inputs(recorder, model, 1))
     tree = Tree(model, joints, floating)
     values = [derivative(value, 0) for value in _mass_matrix(tree, frames)]
     return [values[k : k + tree.size] for k in range(0, len(values), tree.size)]
@@ -130,9 +118,8 @@ def mass_rows(
 
 def _mass_matrix(tree: Tree, frames: Frames) -> list[Number]:
     """Entries of the mass matrix, row by row."""
-    bodies = tree.carried(composites(frames))
-    momenta = tree.paths(bodies[i].matrix() @ S for i, _, _, S in tree.axes)
-    return tree.mass_matrix(momenta)
+    M = tree.carried(composites(frames))
+    return tree.mass_matrix(tree.paths(lambda i, S: M[i] @ S))
 
 
 def _coriolis_matrix(
@@ -142,28 +129,27 @@ def _coriolis_matrix(
     twists = outward(model, (ZERO, ZERO), lambda i, V: joints[i].twist_outward(*V))
     tree = Tree(model, [joint.first(len(joint.q) - 1) for joint in joints])
     flows = {i: Flow.of_body(body, *twists[i]) for i, body in enumerate(frames.bodies)}
-    N = {i: flow.matrix() for i, flow in tree.carried(flows).items()}
-    M = {i: body.matrix() for i, body in tree.carried(composites(frames)).items()}
-    S = tree.screws
-    rates = [bracket(twists[i], screw) for i, screw in enumerate(S)]
-    rows = [N[i].T @ screw for i, screw in enumerate(S)]
-    columns = [N[i] @ screw for i, screw in enumerate(S)]
-    if not skew_symmetric:
-        columns = rows = [column + row for column, row in zip(columns, rows)]
-    columns = [column + M[i] @ rates[i] for i, column in enumerate(columns)]
-    momenta = tree.paths(M[i] @ screw for i, screw in enumerate(S))
-    others = (tree.paths(rows), S), (momenta, rates)
-    return tree.matrix([(tree.paths(columns), S)], others)
+    M, N = tree.carried(composites(frames)), tree.carried(flows)
+    rates = [bracket(twists[axis.body], axis.screw) for axis in tree.axes]
+
+    def row(i: int, S: Screw) -> Load:
+        return N[i].T @ S if skew_symmetric else N[i] @ S + N[i].T @ S
+
+    def column(i: int, S: Screw) -> Load:
+        return (N[i] @ S if skew_symmetric else row(i, S)) + M[i] @ rates[i]
+
+    momenta = tree.paths(lambda i, S: M[i] @ S)
+    rows = [(tree.paths(row), tree.screws), (momenta, rates)]
+    return tree.matrix([(tree.paths(column), tree.screws)], rows)
 
 
 def _weight(tree: Tree, frames: Frames) -> list[Number]:
     """Efforts that hold the robot against gravity."""
-    down = scaled(-1.0, vector(frames.gravity))
-    up = outward(tree.model, down, lambda i, a: tree.joints[i].to_child(a))
-    bodies = tree.carried(composites(frames))
+    M, joints, up = tree.carried(composites(frames)), tree.joints, -vector(frames.gravity)
+    accelerations = outward(tree.model, up, lambda i, a: joints[i].to_child(a))
     efforts: list[Number] = [0.0] * tree.size
     for i, j, multiplier, S in tree.axes:
-        load = Load(cross(bodies[i].h, up[i]), scaled(bodies[i].mass, up[i]))
+        load = M[i] @ (ZERO, accelerations[i])
         efforts[j] = efforts[j] + multiplier * power(load, S)
     return efforts
 
@@ -175,7 +161,7 @@ class Axis(NamedTuple):
     """A degree of freedom of a body: its joint, or one of six of a base that floats."""
 
     body: int
-    index: int
+    row: int
     """Row and column of matrices."""
     multiplier: float
     screw: Screw
@@ -218,13 +204,13 @@ class Tree:
         self.screws = [axis.screw for axis in self.axes]
         self.size = len(units) + model.n_joints
 
-    def carried(self, sums: dict[int, Sum]) -> dict[int, Sum]:
-        """Sums of the bodies that each joint carries, in the frame of its body."""
+    def carried(self, sums: Mapping[int, Sums]) -> dict[int, Blocks]:
+        """Matrices of the bodies that each joint carries, for screws in the frame of its body."""
         totals = dict(sums)
         inward(
             self.model, totals, lambda i, own: own.inward(self.joints[i]), self._floating
         )
-        return totals
+        return {i: total.matrix() for i, total in totals.items()}
 
     def path(self, i: int, load: Load) -> dict[int, Load]:
         """Transform a load on body i to each of its ancestors: loads by their indices, i first."""
@@ -236,9 +222,9 @@ class Tree:
                 return path
             i, load = p, self.joints[i].inward(load)
 
-    def paths(self, loads: Iterable[Load]) -> list[dict[int, Load]]:
-        """Transform a load on the body of each axis as `path` does."""
-        return [self.path(axis.body, load) for axis, load in zip(self.axes, loads)]
+    def paths(self, load: Callable[[int, Screw], Load]) -> list[dict[int, Load]]:
+        """Transform the load of each axis, a function of body and screw, as `path` does."""
+        return [self.path(i, load(i, S)) for i, _, _, S in self.axes]
 
     def matrix(
         self, columns: Products, rows: Products, diagonal: Iterable[tuple[int, Number]] = ()
@@ -257,7 +243,7 @@ class Tree:
         values: list[Number] = [0.0] * self.size**2
 
         def add(row: Axis, column: Axis, value: Number) -> None:
-            index = row.index * self.size + column.index
+            index = row.row * self.size + column.row
             values[index] = values[index] + row.multiplier * column.multiplier * value
 
         for products, transposed in ((columns, False), (rows, True)):
@@ -280,12 +266,12 @@ class Tree:
 
 def bracket(V: Screw, S: Screw) -> Screw:
     """Product ad_V S."""
-    return cross(V[0], S[0]), plus_cross(cross(V[1], S[0]), V[0], S[1])
+    return V[0].cross(S[0]), V[1].cross(S[0]) + V[0].cross(S[1])
 
 
 def power(load: Load, S: Screw) -> Number:
     """Power of a load on a body with a twist."""
-    power: Number = dot(load.n, S[0]) + dot(load.f, S[1])
+    power: Number = load.n @ S[0] + load.f @ S[1]
     return power
 
 
@@ -299,14 +285,12 @@ class Blocks(NamedTuple):
 
     def __matmul__(self, screw: Screw) -> Load:
         e, u = screw
-        n = plus_product(product(self.A, e), self.B, u)
-        return Load(n, plus_product(product(self.C, e), self.D, u))
+        return Load(self.A @ e + self.B @ u, self.C @ e + self.D @ u)
 
     @property
     def T(self) -> Blocks:
         """Transpose."""
-        A, B, C, D = map(transposed, self)
-        return Blocks(A, C, B, D)
+        return Blocks(self.A.T, self.C.T, self.B.T, self.D.T)
 
 
 # --- Sums over bodies that move as one ----------------------------------------------------------
@@ -328,7 +312,7 @@ class Sums(ABC):
     def __add__(self: Sum, other: Sum) -> Sum:
         """Sums of both groups of bodies."""
         pairs = zip(vars(self).values(), vars(other).values())
-        return type(self)(*(_total(x, y) for x, y in pairs))
+        return type(self)(*(x + y for x, y in pairs))
 
     def inward(self: Sum, joint: JointMotion) -> Sum:
         """Sums about the origin of the parent's frame, in that frame's axes."""
@@ -337,52 +321,38 @@ class Sums(ABC):
         return type(self)(*parts).moved(joint.joint.d)
 
 
-def _total(x: Any, y: Any) -> Any:
-    """Sum of two numbers, vectors or matrices."""
-    if isinstance(x, tuple):
-        return tuple(_total(p, q) for p, q in zip(x, y))
-    return x + y
-
-
 def _to_parent(joint: JointMotion, part: Any) -> Any:
-    """Number, vector, matrix or six second moments, in the axes of the parent."""
-    if not isinstance(part, tuple):
-        return part
-    if len(part) == 6:
-        return symmetric(joint.matrix_to_parent(full_matrix(part)))
-    return (joint.matrix_to_parent if isinstance(part[0], tuple) else joint.to_parent)(part)
+    """Number, vector or matrix in the axes of the parent."""
+    if isinstance(part, Matrix):
+        return joint.matrix_to_parent(part)
+    return joint.to_parent(part) if isinstance(part, Vector) else part
 
 
 @dataclass(frozen=True)
 class Composite(Sums):
-    """Mass, first and second moments, see `Body`; the matrix gives the momentum of a twist."""
+    """Mass, first and second moments of mass; the matrix gives the momentum of a twist."""
 
     mass: Number
     h: Vector
-    J: tuple[Number, ...]
+    J: Matrix
 
     def moved(self, d: Vector) -> Composite:
         """Sums about an origin from which the present one is at d."""
         # d h^T + h d^T + m d d^T = d u^T + u d^T.
-        u = plus_scaled(self.h, 0.5 * self.mass, d)
-        pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
-        J = tuple(
-            value + (2.0 * (d[i] * u[i]) if i == j else d[i] * u[j] + d[j] * u[i])
-            for value, (i, j) in zip(self.J, pairs)
-        )
-        return Composite(self.mass, plus_scaled(self.h, self.mass, d), J)
+        u = self.h + d * (0.5 * self.mass)
+        J = symmetric(self.J + d.outer(u) + u.outer(d))
+        return Composite(self.mass, self.h + d * self.mass, full_matrix(J))
 
     def matrix(self) -> Blocks:
         """Inertia matrix."""
-        back = cross_matrix(scaled(-1.0, self.h))
         mass = plus_unit(NULL, self.mass)
-        return Blocks(complement(full_matrix(self.J)), cross_matrix(self.h), back, mass)
+        return Blocks(complement(self.J), cross_matrix(self.h), cross_matrix(-self.h), mass)
 
 
 def composites(frames: Frames) -> dict[int, Composite]:
     """Each body alone, and the base."""
     bodies = {**dict(enumerate(frames.bodies)), BASE: frames.base_body}
-    return {i: Composite(*body) for i, body in bodies.items()}
+    return {i: Composite(m, h, full_matrix(J)) for i, (m, h, J) in bodies.items()}
 
 
 @dataclass(frozen=True)
@@ -406,11 +376,9 @@ class Flow(Sums):
         """Sums of one body with a twist (w, v) of its frame."""
         J = full_matrix(body.J)
         # [w] Theta = trace(J) [w] - [w] J, column by column.
-        x, y, z = (cross(column, w) for column in J)
-        E = plus_matrix(transposed((x, y, z)), cross_matrix(scaled(trace(J), w)))
-        E = plus_matrix(E, outer(scaled(-1.0, body.h), v))
-        E = plus_unit(E, dot(body.h, v))
-        return cls(scaled(body.mass, w), scaled(body.mass, v), outer(body.h, w), E)
+        E = Matrix(*(column.cross(w) for column in J)).T + cross_matrix(w * trace(J))
+        E = plus_unit(E + (-body.h).outer(v), body.h @ v)
+        return cls(w * body.mass, v * body.mass, body.h.outer(w), E)
 
     def moved(self, d: Vector) -> Flow:
         """Sums about an origin from which the present one is at d.
@@ -418,18 +386,15 @@ class Flow(Sums):
         With [d] = D: E - H D - D H + (2 trace(H) + a . d) D - d b^T + (b . d) 1.
         """
         a, b, H = self.a, self.b, self.H
-        E = plus_matrix(self.E, cross_matrix(scaled(2.0 * trace(H) + dot(a, d), d)))
-        E = plus_unit(plus_matrix(E, outer(scaled(-1.0, d), b)), dot(b, d))
+        E = self.E + cross_matrix(d * (2.0 * trace(H) + a @ d))
+        E = plus_unit(E + (-d).outer(b), b @ d)
         # Row r of H times D is r x d, D times column c is d x c.
-        x, y, z = (plus_cross(row, d, of_H) for row, of_H in zip(E, H))
-        columns = zip(transposed((x, y, z)), transposed(H))
-        x, y, z = (plus_cross(column, of_H, d) for column, of_H in columns)
-        H = plus_matrix(H, outer(d, a))
-        return Flow(a, plus_cross(b, d, a), H, transposed((x, y, z)))
+        E = E + Matrix(*(row.cross(d) for row in H))
+        E = (E.T + Matrix(*(column.cross(d) for column in H.T))).T
+        return Flow(a, b + d.cross(a), H + d.outer(a), E)
 
     def matrix(self) -> Blocks:
         """Matrix N."""
         C = complement(self.H)
-        x, y, z = (scaled(-1.0, row) for row in C)
-        B = plus_matrix(cross_matrix(self.b), (x, y, z))
+        B = cross_matrix(self.b) + Matrix(*(-row for row in C))
         return Blocks(self.E, B, C, cross_matrix(self.a))

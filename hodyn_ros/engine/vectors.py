@@ -1,110 +1,126 @@
-"""Vectors and matrices of three numbers, which may be whatever adds, subtracts and multiplies."""
+"""Vectors and matrices of three numbers, which may be whatever adds, subtracts and multiplies.
+
+Numbers that change with time are jets. A number that scales a vector stands behind it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+from hodyn_ros.lie.jets import Jet, derivative
 
 Number = Any
-Vector = tuple[Number, Number, Number]
-Matrix = tuple[Vector, Vector, Vector]
-
-ZERO: Vector = (0.0, 0.0, 0.0)
-AXIS: Vector = (0.0, 0.0, 1.0)
 
 
-def plus(a: Vector, b: Vector) -> Vector:
-    """Sum."""
-    return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+class Vector(NamedTuple):
+    """Vector; `@` is the scalar product.
+
+    Examples
+    --------
+    >>> Vector(1.0, 0.0, 0.0) + Vector(0.0, 1.0, 0.0).cross(Vector(0.0, 0.0, 1.0)) * 2.0
+    Vector(x=3.0, y=0.0, z=0.0)
+    """
+
+    x: Number
+    y: Number
+    z: Number
+
+    def __neg__(self) -> Vector:
+        return Vector(-self.x, -self.y, -self.z)
+
+    def __add__(self, other: Any) -> Vector:
+        return Vector(self.x + other.x, self.y + other.y, self.z + other.z)
+
+    def __sub__(self, other: Vector) -> Vector:
+        return Vector(self.x - other.x, self.y - other.y, self.z - other.z)
+
+    def __mul__(self, scale: Number) -> Vector:
+        return Vector(scale * self.x, scale * self.y, scale * self.z)
+
+    def __matmul__(self, other: Vector) -> Number:
+        return self.x * other.x + self.y * other.y + self.z * other.z
+
+    def cross(self, other: Vector) -> Vector:
+        """Vector product."""
+        return Vector(
+            self.y * other.z - self.z * other.y,
+            self.z * other.x - self.x * other.z,
+            self.x * other.y - self.y * other.x,
+        )
+
+    def outer(self, other: Vector) -> Matrix:
+        """Product of this column with a row."""
+        return Matrix(other * self.x, other * self.y, other * self.z)
+
+    def rate(self) -> Vector:
+        """Derivative by time; that of constants is zero."""
+        return Vector(*(c.rate() if isinstance(c, Jet) else 0.0 for c in self))
+
+    def order(self, k: int) -> Vector:
+        """Derivative k of jets and constants."""
+        return Vector(*(derivative(c, k) for c in self))
+
+    def followed(self, by: Vector, count: int | None = None) -> Vector:
+        """Jets with one derivative more, behind so many of those that they have."""
+        return Vector(*(Jet([*jet[:count], value]) for jet, value in zip(self, by)))
 
 
-def plus_scaled(a: Vector, scale: Number, b: Vector) -> Vector:
-    """Add a multiple: a + scale b."""
-    return (a[0] + scale * b[0], a[1] + scale * b[1], a[2] + scale * b[2])
+class Matrix(NamedTuple):
+    """Matrix of three rows; `@` is its product with a vector."""
+
+    x: Vector
+    y: Vector
+    z: Vector
+
+    def __add__(self, other: Any) -> Matrix:
+        return Matrix(self.x + other.x, self.y + other.y, self.z + other.z)
+
+    def __matmul__(self, v: Vector) -> Vector:
+        return Vector(self.x @ v, self.y @ v, self.z @ v)
+
+    @property
+    def T(self) -> Matrix:
+        """Transpose."""
+        return Matrix(*(Vector(*column) for column in zip(*self)))
 
 
-def scaled(scale: Number, a: Vector) -> Vector:
-    """Multiple."""
-    return (scale * a[0], scale * a[1], scale * a[2])
+ZERO = Vector(0.0, 0.0, 0.0)
+AXIS = Vector(0.0, 0.0, 1.0)
 
 
-def cross(a: Vector, b: Vector) -> Vector:
-    """Vector product."""
-    return plus_cross(ZERO, a, b)
-
-
-def product(A: Matrix, b: Vector) -> Vector:
-    """Product A b."""
-    return plus_product(ZERO, A, b)
-
-
-def plus_cross(c: Vector, a: Vector, b: Vector) -> Vector:
-    """Add a vector product: c + a x b."""
-    return (
-        c[0] + a[1] * b[2] - a[2] * b[1],
-        c[1] + a[2] * b[0] - a[0] * b[2],
-        c[2] + a[0] * b[1] - a[1] * b[0],
-    )
-
-
-def plus_product(c: Vector, A: Matrix, b: Vector) -> Vector:
-    """Add a product: c + A b."""
-    return tuple(c[i] + A[i][0] * b[0] + A[i][1] * b[1] + A[i][2] * b[2] for i in range(3))
-
-
-def dot(a: Vector, b: Vector) -> Number:
-    """Scalar product."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+def matrix(*entries: Number) -> Matrix:
+    """Matrix of nine entries, row by row."""
+    return Matrix(*(Vector(*entries[i : i + 3]) for i in (0, 3, 6)))
 
 
 def trace(A: Matrix) -> Number:
     """Sum of the diagonal."""
-    return A[0][0] + A[1][1] + A[2][2]
+    return A.x.x + A.y.y + A.z.z
 
 
 def complement(A: Matrix) -> Matrix:
     """trace(A) 1 - A."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
-    return ((yy + zz, -xy, -xz), (-yx, xx + zz, -yz), (-zx, -zy, xx + yy))
+    return matrix(yy + zz, -xy, -xz, -yx, xx + zz, -yz, -zx, -zy, xx + yy)
 
 
 def full_matrix(J: tuple[Number, ...]) -> Matrix:
     """Matrix with second moments xx, xy, xz, yy, yz, zz."""
     xx, xy, xz, yy, yz, zz = J
-    return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+    return matrix(xx, xy, xz, xy, yy, yz, xz, yz, zz)
 
 
 def symmetric(A: Matrix) -> tuple[Number, Number, Number, Number, Number, Number]:
     """Entries xx, xy, xz, yy, yz, zz of a symmetric matrix; see `full_matrix`."""
-    return (A[0][0], A[0][1], A[0][2], A[1][1], A[1][2], A[2][2])
-
-
-def transposed(A: Matrix) -> Matrix:
-    """Transpose."""
-    x, y, z = zip(*A)
-    return (x, y, z)
-
-
-def outer(a: Vector, b: Vector) -> Matrix:
-    """Product a b^T."""
-    return (
-        scaled(a[0], b),
-        scaled(a[1], b),
-        scaled(a[2], b),
-    )
+    return (*A.x, A.y.y, A.y.z, A.z.z)
 
 
 def cross_matrix(a: Vector) -> Matrix:
     """Matrix of the product a x."""
-    return ((0.0, -a[2], a[1]), (a[2], 0.0, -a[0]), (-a[1], a[0], 0.0))
-
-
-def plus_matrix(A: Matrix, B: Matrix) -> Matrix:
-    """Sum."""
-    x, y, z = (plus(p, q) for p, q in zip(A, B))
-    return (x, y, z)
+    return matrix(0.0, -a.z, a.y, a.z, 0.0, -a.x, -a.y, a.x, 0.0)
 
 
 def plus_unit(A: Matrix, scale: Number) -> Matrix:
     """Add a multiple of the unit matrix."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
-    return ((xx + scale, xy, xz), (yx, yy + scale, yz), (zx, zy, zz + scale))
+    return matrix(xx + scale, xy, xz, yx, yy + scale, yz, zx, zy, zz + scale)

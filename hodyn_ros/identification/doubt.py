@@ -23,7 +23,7 @@ from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.identification.equations import Equations, Rows
 from hodyn_ros.identification.recording import Flags, Stretch
-from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import GROUPS, SPRING, listed
 

@@ -37,16 +37,11 @@ from hodyn_ros.errors import (
 )
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import link_or_tip
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import Coulomb, Offset, Viscous
-from hodyn_ros.model.limits import (
-    MotionLimits,
-    find_violations,
-    motion_limits,
-    tightened,
-    velocity_use,
-)
+from hodyn_ros.model.limits import MotionLimits, velocity_use
+from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import find_violations, motion_limits, tightened
 from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline

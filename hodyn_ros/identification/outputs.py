@@ -26,11 +26,14 @@ from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, IdentificationError, ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model import inertia
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import LAWS, FrictionLaw, Sum
-from hodyn_ros.model.limits import EXTRA_QUANTITIES, MotionLimits
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.urdf import inertial_element, parse_urdf, xml_text
+from hodyn_ros.model.sources import xml_text
+from hodyn_ros.model.urdf import parse_urdf
+from hodyn_ros.model.urdf_writer import inertial_element
+from hodyn_ros.model.violations import EXTRA_QUANTITIES
 from hodyn_ros.names import listed
 
 Description = str | bytes | os.PathLike[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
 from hodyn_ros.kinematics.joints import motion_array, overflow, refuse_not_finite
-from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 ALL = slice(None)
 Loads = Sequence[tuple[Attachment, NDArray[Any]]]
@@ -84,7 +81,7 @@ class Arguments:
 
     def __init__(
         self,
-        model: RobotModel,
+        model: Mechanism,
         motion: ArrayLike,
         lowest_K: int = 3,
         others: Sequence[Array] = (),

@@ -24,16 +24,15 @@ from hodyn_ros.model.loops import (
     LARGEST_ERROR,
     LARGEST_STEP,
     TOLERANCE,
-    Closure,
     Coupling,
     Loop,
 )
+from hodyn_ros.model.mechanism import AnyMechanism, Closure, Mechanism
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
-    from hodyn_ros.model.robot import RobotModel
 
 # Ratio of singular values below which joints are not determined by others.
 SINGULAR = 1e-7
@@ -88,7 +87,7 @@ class Tables:
 
     def __init__(
         self,
-        tree: RobotModel,
+        tree: Mechanism,
         loops: Sequence[Loop],
         couplings: Sequence[Coupling],
         kept: NDArray[np.intp] | None = None,
@@ -130,7 +129,7 @@ class Tables:
         )
         self._measure(tree)
 
-    def _measure(self, tree: RobotModel) -> None:
+    def _measure(self, tree: Mechanism) -> None:
         """Set the sizes of rows and joints, from lever arms at some positions, nothing slid."""
         P, owner, factors, follows, _, signs = self.loops[6:]
         moving = P[:, 3:].any(axis=1)
@@ -183,7 +182,7 @@ class Tables:
 
 
 def _sides(
-    tree: RobotModel, frames: Sequence[tuple[str, Array]]
+    tree: Mechanism, frames: Sequence[tuple[str, Array]]
 ) -> tuple[NDArray[np.int64], Array]:
     """Bodies of links, the base behind the others, and frames of the links in these bodies."""
     places = [(tree.link(link), pose) for link, pose in frames]
@@ -193,7 +192,7 @@ def _sides(
 
 
 def _polynomials(
-    tree: RobotModel, couplings: Sequence[Coupling]
+    tree: Mechanism, couplings: Sequence[Coupling]
 ) -> tuple[Array, NDArray[np.int64], Array]:
     """Couplings: factors of all joints less polynomials of one, padded with zeros, are zero."""
     index = tree.joint_names.index
@@ -218,13 +217,13 @@ def _packed(poses: Array) -> Array:
     return np.ascontiguousarray(np.concatenate([rotations, poses[:, :3, 3]], axis=1))
 
 
-def tables_of(model: RobotModel) -> Tables:
+def tables_of(model: Mechanism) -> Tables:
     """Tables of the independent rows of a model with closed loops; to be kept with it."""
     closure = closure_of(model)
     return Tables(closure.tree, closure.loops, closure.couplings, closure.rows)
 
 
-def closure_of(model: RobotModel) -> Closure:
+def closure_of(model: Mechanism) -> Closure:
     """Closed loops of a model.
 
     Raises
@@ -240,7 +239,7 @@ def closure_of(model: RobotModel) -> Closure:
     return model.closure
 
 
-def complete_motion(model: RobotModel, motion: ArrayLike) -> Array:
+def complete_motion(model: Mechanism, motion: ArrayLike) -> Array:
     """Motion of all joints of a robot with closed loops from that of the independent ones.
 
     Parameters
@@ -275,7 +274,7 @@ def complete_motion(model: RobotModel, motion: ArrayLike) -> Array:
     return closed.reshape(*array.shape[:-1], closed.shape[-1])
 
 
-def _completed(model: RobotModel, motion: Array) -> Array | None:
+def _completed(model: Mechanism, motion: Array) -> Array | None:
     """Motion of all joints by compiled code, None where there is none or it is not good enough."""
     closure, (samples, K, _) = closure_of(model), motion.shape
     whole = with_closed_positions(model, motion)
@@ -288,7 +287,7 @@ def _completed(model: RobotModel, motion: Array) -> Array | None:
     return whole
 
 
-def with_closed_positions(model: RobotModel, motion: Array) -> Array | None:
+def with_closed_positions(model: Mechanism, motion: Array) -> Array | None:
     """Motion of the tree that compiled programs of closed loops read.
 
     Parameters
@@ -323,7 +322,7 @@ def with_closed_positions(model: RobotModel, motion: Array) -> Array | None:
     return whole
 
 
-def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:
+def opened(model: AnyMechanism, motion: Array) -> tuple[AnyMechanism, Array]:
     """Tree and its whole motion where a model has closed loops, else what is given.
 
     Parameters
@@ -343,11 +342,11 @@ def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:
     """
     if model.closure is None:
         return model, motion
-    return model.closure.tree, complete_motion(model, motion)
+    return model.tree, complete_motion(model, motion)
 
 
 def _branch_of(
-    model: RobotModel,
+    model: Mechanism,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array, Array]:
     """Independent and dependent joints, where the loops start, and one over units of joints."""
     closure = closure_of(model)
@@ -359,7 +358,7 @@ def _branch_of(
     )
 
 
-def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | None:
+def closed_positions(model: Mechanism, wanted: Array) -> tuple[Array, Array] | None:
     """Positions of all joints at which loops are closed, by compiled code if there is some.
 
     Parameters
@@ -393,7 +392,7 @@ def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | 
     return closed, reached
 
 
-def offer_efforts(model: RobotModel, order: int, kernel: Kernel) -> None:
+def offer_efforts(model: Mechanism, order: int, kernel: Kernel) -> None:
     """Keep the call for one sample of a robot with closed loops where `engine.quick` finds it."""
     closing = model.kept(Engine).kernel(ClosedLoops(None))
     if closing is not None:
@@ -408,12 +407,12 @@ def offer_efforts(model: RobotModel, order: int, kernel: Kernel) -> None:
             return motion.ndim == 2 and call(tables, motion, effort) == 0
 
         shape = order + 1, model.n_joints
-        model.derived.calls[EFFORTS, order + 3] = shape, None, one
+        model.quick_calls[EFFORTS, order + 3] = shape, None, one
 
 
 def through_tree(
-    model: RobotModel, motion: Array
-) -> tuple[RobotModel, Array, Callable[[Array], Array]]:
+    model: AnyMechanism, motion: Array
+) -> tuple[AnyMechanism, Array, Callable[[Array], Array]]:
     """What efforts of a robot are computed by: its tree, whose joints may all be its own.
 
     Parameters
@@ -437,10 +436,10 @@ def through_tree(
     if model.closure is None:
         return model, motion, lambda efforts: efforts
     closed = ClosedMotion(model, motion)
-    return model.closure.tree, closed.motion, lambda efforts: closed.efforts(efforts)[0]
+    return model.tree, closed.motion, lambda efforts: closed.efforts(efforts)[0]
 
 
-def within_reach(model: RobotModel, positions: Array) -> Array:
+def within_reach(model: Mechanism, positions: Array) -> Array:
     """Positions at which loops close: halfway to their start, as often as need be.
 
     They are no singular ones either: no joint is more than ten times faster, for velocities of
@@ -467,7 +466,7 @@ def within_reach(model: RobotModel, positions: Array) -> Array:
     return found
 
 
-def _fastest(model: RobotModel, q: Array) -> float:
+def _fastest(model: Mechanism, q: Array) -> float:
     """Largest entry of G at positions (n,), infinite where the loops do not close."""
     try:
         return float(np.abs(ClosedMotion(model, q[None, None]).G(1)[0]).max())
@@ -502,7 +501,7 @@ class ClosedMotion:
     """
 
     def __init__(
-        self, model: RobotModel, motion: Array, found: tuple[Array, Array] | None = None
+        self, model: Mechanism, motion: Array, found: tuple[Array, Array] | None = None
     ) -> None:
         closure, tables = closure_of(model), model.kept(tables_of)
         samples, K, _ = motion.shape
@@ -636,7 +635,7 @@ def _solved(L_d: Array, right: Array) -> Array:
     return np.asarray(np.linalg.solve(R, np.swapaxes(Q, -1, -2) @ right))
 
 
-def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Array]:
+def velocity_partials(model: Mechanism, motion: Array, orders: int) -> list[Array]:
     """Derivatives of `ClosedMotion.G` by the positions of the independent joints.
 
     Parameters
@@ -669,7 +668,7 @@ def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Arr
     return [slope.reshape(samples, n, *slope.shape[1:]) for slope in slopes]
 
 
-def prepare(model: RobotModel) -> None:
+def prepare(model: Mechanism) -> None:
     """Compile what closes the loops of a model, which otherwise happens at the first motion."""
     if not unavailable():
         model.kept(Engine).prepare(ClosedLoops(None))
@@ -733,23 +732,23 @@ def _refuse_open(closure: Closure, wanted: Array, sample: int, reached: float) -
 
 
 def close_loops(
-    tree: RobotModel,
+    tree: Mechanism,
     loops: Sequence[Loop | Coupling],
     independent: Sequence[str] | None = None,
     start: Mapping[str, float] | None = None,
-) -> RobotModel:
-    """Model of a tree whose loops are closed; see `RobotModel.with_loops`.
+) -> Closure:
+    """Closure of the loops of a tree; see `RobotModel.with_loops`.
 
     Parameters
     ----------
-    tree : RobotModel
+    tree : Mechanism
         Without closed loops.
     loops, independent, start
         As in `RobotModel.with_loops`.
 
     Returns
     -------
-    RobotModel
+    Closure
 
     Raises
     ------
@@ -794,11 +793,11 @@ def close_loops(
     remark = f'{remark} {on_held}'.strip()
     parts = frozen(u), frozen(d), frozen(rows), frozen(q)
     names = tuple(coupling.joint for coupling in held)
-    return tree.closed(Closure(tree, joints, couplings, *parts, remark, names))
+    return Closure(tree, joints, couplings, *parts, remark, names)
 
 
 def _check_loops(
-    tree: RobotModel,
+    tree: Mechanism,
     given: Sequence[Loop | Coupling],
     loops: Sequence[Loop],
     couplings: Sequence[Coupling],
@@ -825,7 +824,7 @@ def _check_loops(
                 )
 
 
-def _start_of(tree: RobotModel, start: Mapping[str, float]) -> Array:
+def _start_of(tree: Mechanism, start: Mapping[str, float]) -> Array:
     """Joint positions (N,) as they are given, else zero."""
     q = np.zeros(tree.n_joints)
     if not isinstance(start, Mapping):
@@ -929,7 +928,7 @@ def _left_free(L: Array, held: Sequence[int]) -> Array:
 
 
 def _held(
-    tree: RobotModel,
+    tree: Mechanism,
     loops: Sequence[Loop],
     q: Array,
     L: Array,
@@ -956,7 +955,7 @@ def _held(
     )
 
 
-def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> list[str]:
+def _turning(tree: Mechanism, loops: Sequence[Loop], q: Array, free: Array) -> list[str]:
     """Links that turn about lines through centres of two balls, if joints move in `free` (n, f).
 
     None, if a link with inertia or in a loop moves otherwise.
@@ -977,7 +976,7 @@ def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> 
 
 
 def _twists_and_balls(
-    tree: RobotModel, loops: Sequence[Loop], q: Array
+    tree: Mechanism, loops: Sequence[Loop], q: Array
 ) -> tuple[dict[str, Array], Array]:
     """Jacobians (6, n) of links with inertia or in loops, and centres of balls, at the base.
 
@@ -1003,7 +1002,7 @@ def _twists_and_balls(
 
 
 def _independent(
-    tree: RobotModel, L: Array, names: Sequence[str] | None
+    tree: Mechanism, L: Array, names: Sequence[str] | None
 ) -> NDArray[np.intp]:
     """Indices of the independent joints: those that are named, or the first that may be so."""
     n, freedom = tree.n_joints, tree.n_joints - len(L)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,21 +12,9 @@ from hodyn_ros.engine.engine import LinkResult, compute, quick
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import opened
-from hodyn_ros.kinematics.joints import (
-    JointTransforms,
-    body_coordinates,
-    body_poses,
-    body_twists,
-    checked_motion,
-    hybrid_from_body,
-    link_or_tip,
-)
-from hodyn_ros.lie import leibniz, se3
-from hodyn_ros.model.assembly import BASE
+from hodyn_ros.kinematics.joints import checked_motion, link_or_tip
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import EXPRESSIONS
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 
 class LinkMotion(NamedTuple):
@@ -39,7 +27,7 @@ class LinkMotion(NamedTuple):
 
 
 def forward_kinematics(
-    model: RobotModel,
+    model: Mechanism,
     motion: ArrayLike,
     link: str | None = None,
     expressed_in: str = 'body',
@@ -70,8 +58,8 @@ def forward_kinematics(
 
     Notes
     -----
-    Calls are answered by NumPy until code for this link, expression and K, compiled in the
-    background, is ready; `RobotModel.warm_up` makes it in advance. Only very long ways from the
+    The first call records a program for this link, expression and K, which NumPy runs until it is
+    compiled in the background; `RobotModel.warm_up` does so in advance. Very long ways from the
     base to the link are left to NumPy.
 
     Gravity has no part in it: the base does not accelerate. Source: Kumar and Mueller
@@ -86,54 +74,15 @@ def forward_kinematics(
     if model.closure is not None:
         array = checked_motion(model, motion, lowest_K=1)
         return forward_kinematics(*opened(model, array), link, expressed_in)
-    body, _ = model.link(link)
+    body, frame = model.link(link)
     request = LinkResult(link, expressed_in, samples.K)
     pose = np.empty((samples.N, 4, 4))
 
     def find(part: Batch, V: Array) -> bool:
-        if body != BASE and compute(model, request, part.motion, pose, V):
-            return True
-        if not is_finite(part.motion):
-            return False
-        pose[...], V[...] = _link_motion(model, part.motion, link, expressed_in)
-        return is_finite(pose) and is_finite(V)
+        if body != BASE:
+            return bool(compute(model, request, part.motion, pose, V))
+        pose[...], V[...] = frame, 0.0
+        return is_finite(part.motion)
 
     V = samples.compute(find, (samples.K - 1, 6))
     return LinkMotion(samples.shaped(pose), V)
-
-
-def _link_motion(
-    model: RobotModel, motion: Array, link: str, expressed_in: str
-) -> tuple[Array, Array]:
-    """Poses and twists of a link by the recursion of `joints`, then converted.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : ndarray, shape (N, K, n)
-        Checked already.
-    link, expressed_in : str
-        As in `forward_kinematics`.
-
-    Returns
-    -------
-    pose : ndarray, shape (N, 4, 4)
-    V : ndarray, shape (N, K-1, 6)
-        Twist with time derivatives; those of the base link are zero.
-    """
-    body, frame = model.link(link)
-    N, K, _ = motion.shape
-    coordinates = body_coordinates(model, motion)
-    pose = np.broadcast_to(frame, (N, 4, 4)).copy()
-    V: Array = np.zeros((N, K - 1, 6))
-    if body != BASE:
-        pose = body_poses(model, coordinates[:, 0])[body] @ frame
-        if K > 1:
-            transforms = JointTransforms(model, coordinates[:, :-1])
-            twists = body_twists(model, coordinates, transforms)
-            V = twists[body] @ se3.Ad(se3.inverse(frame)).T
-    if K > 1 and expressed_in == 'spatial':
-        V = leibniz.from_moving_frame(V, V, se3.bracket) @ np.swapaxes(se3.Ad(pose), -1, -2)
-    elif K > 1 and expressed_in == 'hybrid':
-        V = hybrid_from_body(pose, V)
-    return pose, V

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,10 +48,8 @@ from hodyn_ros.kinematics.redundancy import (
 from hodyn_ros.lie import so3
 from hodyn_ros.lie.jets import Jet, leibniz
 from hodyn_ros.lie.so3 import cross
+from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import EXPRESSIONS
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 LONGEST_STEP = (
     0.8  # in units of the joints: 0.8 rad, or 0.8 times the characteristic length
@@ -125,7 +123,7 @@ class InverseKinematicsSolution(NamedTuple):
 
 
 def inverse_kinematics(
-    model: RobotModel,
+    model: Mechanism,
     link_motion: LinkMotion | tuple[ArrayLike, ArrayLike],
     link: str | None = None,
     expressed_in: str = 'body',
@@ -344,7 +342,7 @@ def _joint_task_values(
 
 
 def _starting_positions(
-    model: RobotModel, guess: ArrayLike | None, batch: tuple[int, ...]
+    model: Mechanism, guess: ArrayLike | None, batch: tuple[int, ...]
 ) -> Array:
     """Give each trajectory a guess, shape (M, 1, n), or each sample, shape (M, T, n)."""
     n = model.n_joints

@@ -7,7 +7,7 @@ derivatives follow from those of the twist of body i, dS_i/dt = ad_{V_i} S_i (Mu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,15 +25,12 @@ from hodyn_ros.kinematics.joints import (
 )
 from hodyn_ros.lie import Jet, leibniz, se3
 from hodyn_ros.lie.so3 import cross
-from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import EXPRESSIONS
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 
 def jacobian(
-    model: RobotModel,
+    model: Mechanism,
     motion: ArrayLike,
     link: str | None = None,
     expressed_in: str = 'body',
@@ -82,7 +79,7 @@ def jacobian(
         from hodyn_ros.kinematics.closed_loops import ClosedMotion
 
         closed = ClosedMotion(model, samples)
-        of_tree = jacobian(model.closure.tree, closed.motion, link, expressed_in)
+        of_tree = jacobian(model.tree, closed.motion, link, expressed_in)
         of_independent = Jet.along(of_tree, 1) @ Jet(closed.G(K))
         return of_independent.array(1).reshape(*batch, K, 6, n)
     N = len(samples)
@@ -130,7 +127,7 @@ def _expressed(columns: Array, pose: Array, V: Array, expressed_in: str) -> Arra
     return columns
 
 
-def bodies_to(model: RobotModel, link: str) -> list[int]:
+def bodies_to(model: Mechanism, link: str) -> list[int]:
     """Indices of the bodies from the base to a link, outwards; none for links of the base."""
     path: list[int] = []
     body = model.link(link).body
@@ -170,7 +167,7 @@ class LinkChain(NamedTuple):
     X: Array
 
     @classmethod
-    def of(cls, model: RobotModel, link: str) -> LinkChain:
+    def of(cls, model: Mechanism, link: str) -> LinkChain:
         """Chain to a link of the model; a `ModelError` if there is no such link."""
         path = bodies_to(model, link)
         of_bodies = model.multiplier[path], model.offset[path], model.B[path], model.X[path]

@@ -13,7 +13,7 @@ terms more for helical ones, see `doc/formulations/body_fixed.rst`.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,14 +22,11 @@ from hodyn_ros.checks import MOST_DERIVATIVES, Array, first_not_finite
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.lie import leibniz, se3, so3
 from hodyn_ros.lie.jets import Jet, sine_cosine
-from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import listed
 
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
-
-def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:
+def motion_array(model: Mechanism, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:
     """Motion as an array of real numbers, of whatever type it has.
 
     Parameters
@@ -96,7 +93,7 @@ def stacked(K: int = 3) -> str:
     return f'np.stack([{", ".join("qva"[:K])}], axis=-2)'
 
 
-def link_or_tip(model: RobotModel, link: str | None) -> str:
+def link_or_tip(model: Mechanism, link: str | None) -> str:
     """Name of the link that is meant, by default the tip of the chain.
 
     Raises
@@ -113,7 +110,7 @@ def link_or_tip(model: RobotModel, link: str | None) -> str:
     return link
 
 
-def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> Array:
+def checked_motion(model: Mechanism, motion: ArrayLike, lowest_K: int = 3) -> Array:
     """Motion as a float64 array of finite values.
 
     Parameters
@@ -134,7 +131,7 @@ def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> A
 
 
 def refuse_not_finite(
-    model: RobotModel, motion: Array, batch: tuple[int, ...] | None = None, first: int = 0
+    model: Mechanism, motion: Array, batch: tuple[int, ...] | None = None, first: int = 0
 ) -> None:
     """Refuse a motion (..., K, n) that holds NaN or infinite values.
 
@@ -177,7 +174,7 @@ def overflow(motion: Array) -> MotionError:
     )
 
 
-def body_coordinates(model: RobotModel, motion: Array) -> Array:
+def body_coordinates(model: Mechanism, motion: Array) -> Array:
     """Joint motion of every body (..., K, n_bodies) from that of the independent joints.
 
     A mimic joint q_m = a q_j + b has q_m^(k) = a q_j^(k).
@@ -193,7 +190,7 @@ def body_coordinates(model: RobotModel, motion: Array) -> Array:
     return coordinates
 
 
-def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
+def independent_efforts(model: Mechanism, body_efforts: Array) -> Array:
     """Efforts of the independent joints (..., n) from those of all bodies' joints.
 
     The effort of a mimic joint adds to the joint that it follows, times its multiplier.
@@ -202,7 +199,7 @@ def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
     return efforts
 
 
-def selection_of(model: RobotModel) -> Array:
+def selection_of(model: Mechanism) -> Array:
     """Matrix (n_bodies, n) that maps velocities of the independent joints to those of all bodies.
 
     Constant: row i has the multiplier of body i in the column of the joint that moves it.
@@ -227,7 +224,7 @@ class JointTransforms:
         Number of entries of the series: series of twists may have so many or fewer.
     """
 
-    def __init__(self, model: RobotModel, coordinates: Array) -> None:
+    def __init__(self, model: Mechanism, coordinates: Array) -> None:
         series = np.swapaxes(coordinates, -1, -2)
         N, n_bodies, self.K = series.shape
         q = Jet.along(coordinates, 1)
@@ -290,7 +287,7 @@ class JointTransforms:
 
 # A controller asks for the same robot a thousand times a second.
 @lru_cache(maxsize=16)
-def _constants(model: RobotModel) -> tuple[NDArray[np.bool_], Array, Array]:
+def _constants(model: Mechanism) -> tuple[NDArray[np.bool_], Array, Array]:
     """Which joints turn, and the matrices K_b of all bodies side by side, for twists and wrenches.
 
     Shapes (n_bodies,), (n_bodies, 6, 6 terms) and the same, for products with rows from the left.
@@ -314,7 +311,7 @@ def _constants(model: RobotModel) -> tuple[NDArray[np.bool_], Array, Array]:
 
 
 def body_twists(
-    model: RobotModel,
+    model: Mechanism,
     coordinates: Array,
     transforms: JointTransforms,
     base_acceleration: Array | None = None,
@@ -338,7 +335,7 @@ def body_twists(
     return twists
 
 
-def body_poses(model: RobotModel, positions: Array) -> list[Array]:
+def body_poses(model: Mechanism, positions: Array) -> list[Array]:
     """Poses of all bodies in the base frame, each (N, 4, 4), from positions (N, n_bodies).
 
     Source: local product of exponentials, Kumar and Mueller 2021, section II-A: C_i = C_p(i) B_i

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +14,9 @@ from hodyn_ros.kinematics.closed_loops import SINGULAR, ClosedMotion, closure_of
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.model.loops import LARGEST_STEP
+from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 NEAR = 0.03
 """Ratio of singular values below which a position is near a singular one.
@@ -49,7 +47,7 @@ class CompletedJointState(NamedTuple):
 
 
 def complete_joint_state(
-    model: RobotModel,
+    model: Mechanism,
     names: Sequence[str],
     motion: ArrayLike,
     weights: ArrayLike | None = None,
@@ -130,7 +128,7 @@ def _spread(what: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
 class _Fit:
     """Least squares of measured motions (samples, K, M) of some joints of the tree."""
 
-    def __init__(self, model: RobotModel, joints: list[int], measured: Array) -> None:
+    def __init__(self, model: Mechanism, joints: list[int], measured: Array) -> None:
         types = closure_of(model).tree.joint_types
         self.model, self.joints, self.measured = model, joints, measured
         self.turn = np.array([2.0 * np.pi * (types[j] == 'continuous') for j in joints])
@@ -224,7 +222,7 @@ class LoopSingularity(NamedTuple):
 
 
 def loop_singularity(
-    model: RobotModel,
+    model: Mechanism,
     motion: ArrayLike,
     link: str | None = None,
     components: Sequence[int] = range(6),

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,10 +28,8 @@ from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, within_r
 from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
 from hodyn_ros.lie.jets import Jet, leibniz
 from hodyn_ros.lie.so3 import cross
+from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 TASK_ROWS = ('rx', 'ry', 'rz', 'x', 'y', 'z')
 """Rows of the hybrid twist: rotation about and translation along the axes of the base link."""
@@ -123,7 +121,7 @@ class LoopChain:
     link : str
     """
 
-    model: RobotModel
+    model: Mechanism
     link: str
 
     @property
@@ -166,7 +164,7 @@ class LoopChain:
         return pose, J @ closed.G(1)[0]
 
 
-def chain_to(model: RobotModel, link: str) -> LinkChain | LoopChain:
+def chain_to(model: Mechanism, link: str) -> LinkChain | LoopChain:
     """What moves a link, for repeated evaluation; a `ModelError` if there is no such link."""
     model.link(link)
     return LinkChain.of(model, link) if model.closure is None else LoopChain(model, link)
@@ -179,7 +177,7 @@ class TaskSystem(NamedTuple):
     joint is multiplied by it, so that singular values do not depend on the unit of length.
     """
 
-    model: RobotModel
+    model: Mechanism
     chain: LinkChain | LoopChain
     rows: NDArray[np.intp]  # the m rows of the hybrid twist that are prescribed
     # The u joints to solve for; others do not move the link and stay.
@@ -193,7 +191,7 @@ class TaskSystem(NamedTuple):
     @classmethod
     def of(
         cls,
-        model: RobotModel,
+        model: Mechanism,
         link: str,
         task: Sequence[str],
         joint_tasks: Sequence[JointTask],

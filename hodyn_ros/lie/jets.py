@@ -16,7 +16,7 @@ derivatives of T. Source: doc/conventions.rst.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import comb
 from operator import matmul, mul
 from typing import Any, overload
@@ -235,17 +235,79 @@ def compose(derivatives: Jet | Sequence[Number], x: Jet) -> Jet:
     return g
 
 
+# --- Functions ----------------------------------------------------------------------------------
+
+
+def _tanh_slope(x: Array) -> Array:
+    """Derivative of tanh, as precise far out as near zero."""
+    decay = np.exp(-2.0 * np.abs(x))
+    return 4.0 * decay / (1.0 + decay) ** 2
+
+
+FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
+    'sine': np.sin,
+    'cosine': np.cos,
+    'tanh': np.tanh,
+    'tanh_slope': _tanh_slope,
+    'exp': np.exp,
+    'sign': np.sign,
+}
+"""Functions of numbers and arrays, by the names under which recorded scalars record them."""
+
+
+def evaluate(name: str, x: Number) -> Number:
+    """One of the `FUNCTIONS` of a number, an array or a recorded scalar, without derivatives."""
+    record = getattr(x, 'function', None)
+    return record(name) if record else FUNCTIONS[name](x)
+
+
 def sine_cosine(angle: Jet) -> tuple[Jet, Jet]:
-    """Jets of the sine and the cosine of an angle [rad], of numbers or arrays.
+    """Jets of the sine and the cosine of an angle [rad].
 
     From s' = c q' and c' = -s q'.
     """
-    sine, cosine, rate = [np.sin(angle[0])], [np.cos(angle[0])], angle.rate()
+    sine, cosine = [evaluate('sine', angle[0])], [evaluate('cosine', angle[0])]
+    rate = angle.rate()
     for k in range(len(rate)):
         rises, falls = leibniz(cosine, rate, k), leibniz(sine, rate, k)
         sine.append(rises)
         cosine.append(-falls)
     return Jet(sine), Jet(cosine)
+
+
+def tanh(x: Jet) -> Jet:
+    """Jet of the hyperbolic tangent.
+
+    From y' = s x', where s = 1 - y^2 has the derivatives of -y^2.
+    """
+    y, slope = [evaluate('tanh', x[0])], [evaluate('tanh_slope', x[0])]
+    rate = _effective(x.rate(), slope[0])
+    for k in range(len(rate)):
+        if k:
+            slope.append(-leibniz(y, y, k))
+        y.append(leibniz(slope, rate, k))
+    return Jet(y)
+
+
+def exp(x: Jet) -> Jet:
+    """Jet of the exponential function, from y' = y x'."""
+    y = [evaluate('exp', x[0])]
+    rate = _effective(x.rate(), y[0])
+    for k in range(len(rate)):
+        y.append(leibniz(y, rate, k))
+    return Jet(y)
+
+
+def sign(x: Jet) -> Jet:
+    """Jet of the sign: -1, 0 or 1, with derivatives zero, also where it jumps."""
+    return constant(evaluate('sign', x[0]), len(x))
+
+
+def _effective(rate: Jet, slope: Number) -> Jet:
+    """Rate of an argument; zero where the slope underflows, since the rate may overflow there."""
+    if hasattr(slope, 'function'):
+        return rate
+    return rate.map(lambda x: np.where(slope == 0.0, 0.0, x))
 
 
 # --- Frames that move ---------------------------------------------------------------------------

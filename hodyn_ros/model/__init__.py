@@ -5,23 +5,22 @@
 """
 
 from hodyn_ros.model import friction
-from hodyn_ros.model.assembly import BASE, LinkFrame
 from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.inertia import Inertia, Rotor
-from hodyn_ros.model.limits import (
+from hodyn_ros.model.limits import Limits, MotionLimits
+from hodyn_ros.model.loops import Coupling, Loop
+from hodyn_ros.model.mechanism import BASE, Closure, LinkFrame, Mechanism
+from hodyn_ros.model.provenance import Provenance
+from hodyn_ros.model.robot import ModelWarning, RobotModel
+from hodyn_ros.model.screws import DHRow
+from hodyn_ros.model.urdf_writer import to_urdf
+from hodyn_ros.model.violations import (
     LimitCheck,
-    Limits,
-    MotionLimits,
     Violation,
     find_position_violations,
     find_violations,
     motion_limits,
 )
-from hodyn_ros.model.loops import Closure, Coupling, Loop
-from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.model.robot import ModelWarning, RobotModel
-from hodyn_ros.model.screws import DHRow
-from hodyn_ros.model.urdf import to_urdf
 
 __all__ = [
     'BASE',
@@ -33,6 +32,7 @@ __all__ = [
     'Limits',
     'LinkFrame',
     'Loop',
+    'Mechanism',
     'ModelWarning',
     'MotionLimits',
     'Provenance',

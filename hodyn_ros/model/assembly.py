@@ -10,27 +10,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import checked_number, frozen
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model.inertia import check_inertia, spatial_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
+from hodyn_ros.model.loops import Coupling, Loop
+from hodyn_ros.model.mechanism import BASE, LinkFrame
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
 from hodyn_ros.resources import package_version
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.loops import Coupling, Loop
-
-
-BASE = -1
-"""Index of the base, which does not move, where the index of a body is expected."""
 
 EARTH = (0.0, 0.0, -9.81)
 """Gravitational acceleration where a description states none, along z of the base [m/s^2]."""
@@ -217,21 +212,6 @@ def naming_file(path: str) -> Iterator[None]:
         if not path:
             raise
         raise ModelError(f'File {path!r}: {error}') from error
-
-
-class LinkFrame(NamedTuple):
-    """Body and pose of a link in the tree of bodies.
-
-    Attributes
-    ----------
-    body : int
-        Index of the body that it belongs to, or `BASE`.
-    pose : ndarray, shape (4, 4)
-        Pose of the link in that body, or in the base link.
-    """
-
-    body: int
-    pose: Array
 
 
 class Assembly:
@@ -439,10 +419,8 @@ class Assembly:
         """Limits of joints as they are described; remarks on those that no motion keeps."""
         described = np.array([joint.limits for joint in joints], dtype=np.float64)
         described = described.reshape(len(joints), len(Limits._fields))
-        known = {
-            name: frozen(column.copy()) for name, column in zip(Limits._fields, described.T)
-        }
-        open_ = frozen(np.full(len(joints), np.inf))
+        known = {name: column.copy() for name, column in zip(Limits._fields, described.T)}
+        open_ = np.full(len(joints), np.inf)
         for what in magnitudes:
             zero = [joint.name for joint in joints if getattr(joint.limits, what) == 0.0]
             if zero:
@@ -456,7 +434,7 @@ class Assembly:
     def fields(self) -> dict[str, Any]:
         """Attributes of the `RobotModel` without friction, all but gravity.
 
-        Arrays are read-only. Remarks on limits and inertias are added to `warnings`.
+        Remarks on limits and inertias are added to `warnings`.
 
         Raises
         ------
@@ -479,24 +457,19 @@ class Assembly:
             'base_link': self.base_link,
             'tip_link': self.tip_link,
             'limits': limits,
-            'links': {
-                name: LinkFrame(frame.body, frozen(frame.pose))
-                for name, frame in self.frames.items()
-            },
+            'links': self.frames,
             'warnings': tuple(self.warnings),
             'body_names': names,
-            'parent': frozen(np.array(self.parent, dtype=np.intp)),
+            'parent': np.array(self.parent, dtype=np.intp),
             **self._following(independent),
-            'B': frozen(B),
-            'X': frozen(X),
-            'M_body': frozen(M_body),
-            'M_base': frozen(self.M_base),
+            'B': B,
+            'X': X,
+            'M_body': M_body,
+            'M_base': self.M_base,
             'follower_limits': {joint.name: joint.limits for joint in followers},
             'friction': {},
-            'armature': frozen(
-                np.array(
-                    [checked_armature(joint.name, joint.armature) for joint in self.bodies]
-                )
+            'armature': np.array(
+                [checked_armature(joint.name, joint.armature) for joint in self.bodies]
             ),
             'provenance': replace(
                 self.description.provenance,
@@ -511,9 +484,9 @@ class Assembly:
         index = {joint.name: i for i, joint in enumerate(independent)}
         mimics = [self._resolved_mimic(joint, moving) for joint in self.bodies]
         return {
-            'coordinate': frozen(np.array([index[m.joint] for m in mimics], dtype=np.intp)),
-            'multiplier': frozen(np.array([mimic.multiplier for mimic in mimics])),
-            'offset': frozen(np.array([mimic.offset for mimic in mimics])),
+            'coordinate': np.array([index[m.joint] for m in mimics], dtype=np.intp),
+            'multiplier': np.array([mimic.multiplier for mimic in mimics]),
+            'offset': np.array([mimic.offset for mimic in mimics]),
         }
 
 

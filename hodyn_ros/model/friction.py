@@ -1,28 +1,32 @@
 """Friction laws: from the velocity of a joint to its friction effort, with time derivatives.
 
-A law maps a series (a velocity and its time derivatives along the last axis) to the series of the
-effort, exactly and in any order. Laws add up: `Viscous(0.2) + Coulomb(1.3, smoothing=0.01)`.
-Efforts are those that the actuator must supply, so they have the sign of the velocity.
+A law maps a velocity with its time derivatives to the effort with as many, exactly. Laws add up:
+`Viscous(0.2) + Coulomb(1.3, smoothing=0.01)`. Efforts are those that the actuator must supply, so
+they have the sign of the velocity. Each law is one formula over jets, which NumPy evaluates and
+programs record.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import reduce
+from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
-from hodyn_ros.lie import leibniz
+from hodyn_ros.lie import jets
+from hodyn_ros.lie.jets import Jet
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.mechanism import Mechanism
 
 
 class FrictionLaw(ABC):
@@ -51,21 +55,31 @@ class FrictionLaw(ABC):
 
 
 class _NumberedLaw(FrictionLaw):
-    """A law whose parameters are finite numbers; several of a kind are evaluated at once."""
+    """A law whose parameters are finite numbers; its formula is one for all kinds of numbers."""
 
     _at_least_zero: ClassVar[tuple[str, ...]] = ()
     _above_zero: ClassVar[tuple[str, ...]] = ()
 
     @staticmethod
     @abstractmethod
-    def _efforts(velocity: Array, *parameters: Array) -> Array:
-        """Efforts of laws of this kind, with parameters of the shape of velocity[..., 0]."""
+    def formula(velocity: Jet, *parameters: Any) -> Any:
+        """Effort, a jet or a constant.
+
+        Parameters
+        ----------
+        velocity : Jet
+            Of numbers, arrays, or scalars that a recorder follows.
+        *parameters : float or ndarray
+            In the order of the fields. Arrays, for several laws of this kind, broadcast with the
+            velocity; a smoothing is zero in all of them or in none.
+        """
 
     def effort(self, velocity: Array) -> Array:
         """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
-        return self._efforts(velocity, *np.array(self._parameters()))
+        return _efforts(self.formula, velocity, self.parameters)
 
-    def _parameters(self) -> tuple[float, ...]:
+    @property
+    def parameters(self) -> tuple[float, ...]:
         """Parameters in the order of the fields."""
         return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
@@ -96,8 +110,10 @@ class Viscous(_NumberedLaw):
     _at_least_zero = ('coefficient',)
 
     @staticmethod
-    def _efforts(velocity: Array, *parameters: Array) -> Array:
-        return parameters[0][..., None] * velocity
+    def formula(velocity: Jet, *parameters: Any) -> Any:
+        """Effort of `Viscous`."""
+        (coefficient,) = parameters
+        return coefficient * velocity
 
 
 @dataclass(frozen=True)
@@ -120,9 +136,10 @@ class Coulomb(_NumberedLaw):
     _at_least_zero = ('smoothing',)
 
     @staticmethod
-    def _efforts(velocity: Array, *parameters: Array) -> Array:
+    def formula(velocity: Jet, *parameters: Any) -> Any:
+        """Effort of `Coulomb`."""
         level, smoothing = parameters
-        return level[..., None] * _direction(velocity, smoothing)
+        return level * _direction(velocity, smoothing)
 
 
 @dataclass(frozen=True)
@@ -153,12 +170,11 @@ class Stribeck(_NumberedLaw):
     _above_zero = ('velocity',)
 
     @staticmethod
-    def _efforts(velocity: Array, *parameters: Array) -> Array:
+    def formula(velocity: Jet, *parameters: Any) -> Any:
+        """Effort of `Stribeck`."""
         level, width, smoothing = parameters
-        with np.errstate(over='ignore', invalid='ignore'):
-            x = velocity / width[..., None]
-            decay = _exponential(-_product(x, x))
-            return level[..., None] * _product(decay, _direction(velocity, smoothing))
+        x = (1.0 / width) * velocity
+        return level * (jets.exp(-(x * x)) * _direction(velocity, smoothing))
 
 
 @dataclass(frozen=True)
@@ -184,14 +200,11 @@ class Sigmoid(_NumberedLaw):
     phi3: float
 
     @staticmethod
-    def _efforts(velocity: Array, *parameters: Array) -> Array:
+    def formula(velocity: Jet, *parameters: Any) -> Any:
+        """Effort of `Sigmoid`, since 1 / (1 + exp(-2 x)) = (1 + tanh(x)) / 2."""
         phi1, phi2, phi3 = parameters
-        with np.errstate(over='ignore'):
-            exponent = phi2[..., None] * velocity
-            exponent[..., 0] = phi2 * (velocity[..., 0] + phi3)
-            effort = phi1[..., None] * _logistic(exponent)
-            effort[..., 0] -= phi1 * _expit(phi2 * phi3)
-        return effort
+        scale = 0.5 * phi2
+        return 0.5 * phi1 * (jets.tanh(scale * (velocity + phi3)) - np.tanh(scale * phi3))
 
 
 @dataclass(frozen=True)
@@ -207,10 +220,30 @@ class Offset(_NumberedLaw):
     value: float
 
     @staticmethod
-    def _efforts(velocity: Array, *parameters: Array) -> Array:
-        effort = np.zeros_like(velocity)
-        effort[..., 0] = parameters[0]
-        return effort
+    def formula(velocity: Jet, *parameters: Any) -> Any:
+        """Effort of `Offset`."""
+        (value,) = parameters
+        return value
+
+
+def _direction(velocity: Jet, smoothing: Any) -> Jet:
+    """Jet of tanh(velocity / smoothing), or of the sign if the smoothing is zero."""
+    if not np.any(smoothing):
+        return jets.sign(velocity)
+    return jets.tanh((1.0 / smoothing) * velocity)
+
+
+def _efforts(
+    formula: Callable[..., Any], velocity: Array, parameters: Sequence[Any]
+) -> Array:
+    """Efforts (..., K) of a formula, of velocities of this shape."""
+    effort = np.empty_like(velocity)
+    # Overflow leaves functions where they are flat.
+    with np.errstate(over='ignore', invalid='ignore'):
+        values = formula(Jet.along(velocity, -1), *parameters)
+    for k, value in enumerate(jets.derivatives(values, velocity.shape[-1])):
+        effort[..., k] = value
+    return effort
 
 
 @dataclass(frozen=True)
@@ -241,22 +274,24 @@ class JointFriction:
     """
 
     def __init__(self, laws: Mapping[int, FrictionLaw]) -> None:
-        self._parts: list[tuple[Any, Callable[..., Array], Array | tuple[()]]] = []
-        groups: dict[tuple[Any, int], list[tuple[int, Any]]] = {}
+        self._parts: list[tuple[Any, Callable[[Array], Array]]] = []
+        groups: dict[Any, list[tuple[int, Any]]] = {}
         for joint, law in laws.items():
-            count: Counter[type[FrictionLaw]] = Counter()
-            for term in _terms(law):
+            terms = _terms(law)
+            for k, term in enumerate(terms):
                 kind = type(term)
                 # A derived class may have overridden effort().
                 if isinstance(term, _NumberedLaw) and kind.effort is _NumberedLaw.effort:
                     # A group has each joint once; a sum may hold two laws of a kind.
-                    count[kind] += 1
-                    groups.setdefault((kind, count[kind]), []).append((joint, term))
+                    number = [type(x) for x in terms[:k]].count(kind)
+                    group = kind, number, bool(getattr(term, 'smoothing', 0.0))
+                    groups.setdefault(group, []).append((joint, term))
                 else:
-                    self._parts.append((joint, term.effort, ()))
-        for (kind, _), found in groups.items():
-            parameters = np.array([term._parameters() for _, term in found]).T
-            self._parts.append(([joint for joint, _ in found], kind._efforts, parameters))
+                    self._parts.append((joint, term.effort))
+        for (kind, *_), items in groups.items():
+            parameters = [np.array(x) for x in zip(*(term.parameters for _, term in items))]
+            efforts = partial(_efforts, kind.formula, parameters=parameters)
+            self._parts.append(([joint for joint, _ in items], efforts))
 
     def __call__(self, velocity: Array) -> Array:
         """Efforts (..., n_joints, K) from velocities of that shape, each with derivatives.
@@ -265,29 +300,16 @@ class JointFriction:
         ----------
         velocity : ndarray, shape (..., n_joints, K)
             Entry k is the k-th time derivative [rad/s^(k+1)] or [m/s^(k+1)].
+
+        Returns
+        -------
+        ndarray, shape (..., n_joints, K)
+            Zero for joints without a law.
         """
         effort = np.zeros_like(velocity)
-        for joints, efforts, parameters in self._parts:
-            effort[..., joints, :] += efforts(velocity[..., joints, :], *parameters)
+        for joints, efforts in self._parts:
+            effort[..., joints, :] += efforts(velocity[..., joints, :])
         return effort
-
-
-def joint_friction(laws: Mapping[int, FrictionLaw], velocity: Array) -> Array:
-    """Friction efforts of some joints, with time derivatives.
-
-    Parameters
-    ----------
-    laws : mapping of int to FrictionLaw
-        By the index of the joint.
-    velocity : ndarray, shape (..., n_joints, K)
-        With derivatives [rad/s^(k+1)] or [m/s^(k+1)].
-
-    Returns
-    -------
-    ndarray, shape (..., n_joints, K)
-        Zero for joints without a law.
-    """
-    return JointFriction(laws)(velocity)
 
 
 def _terms(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
@@ -295,67 +317,85 @@ def _terms(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
     return law.laws if isinstance(law, Sum) else (law,)
 
 
-def _product(f: Array, g: Array) -> Array:
-    """Series of a product, to the bit the same in a batch and alone."""
-    series: Array = (leibniz.multiplication(f) * g[..., None, :]).sum(axis=-1)
-    return series
+# --- In programs ---------------------------------------------------------------------------------
+
+Rows = Sequence[list[Any]]
+"""For each derivative what all independent joints have."""
 
 
-def _direction(velocity: Array, smoothing: Array) -> Array:
-    """Series of tanh(velocity / smoothing), of the sign where the smoothing is zero."""
-    sharp = smoothing == 0.0
-    series = np.zeros_like(velocity)
-    series[..., 0] = np.sign(velocity[..., 0])
-    if np.all(sharp):
-        return series
-    with np.errstate(over='ignore'):
-        scaled = velocity / np.where(sharp, 1.0, smoothing)[..., None]
-        # tanh(x) = 2 / (1 + exp(-2 x)) - 1; the difference would lose digits for small x.
-        smooth = 2.0 * _logistic(2.0 * scaled)
-    smooth[..., 0] = np.tanh(scaled[..., 0])
-    return np.where(sharp[..., None], series, smooth)
+def friction_laws(model: Mechanism) -> list[tuple[int, Any]]:
+    """Summands of the friction laws with the indices of their bodies.
 
-
-def _exponential(u: Array) -> Array:
-    """Series of exp(u) of a scalar series, shape (..., K), by g' = u' g."""
-    table = leibniz.binomials(u.shape[-1])
-    g = np.zeros_like(u)
-    g[..., 0] = np.exp(u[..., 0])
-    for k in range(u.shape[-1] - 1):
-        g[..., k + 1] = (table[k, : k + 1] * g[..., k::-1] * u[..., 1 : k + 2]).sum(axis=-1)
-    # As in `_logistic`.
-    return np.where(g[..., :1] == 0.0, 0.0, g)
-
-
-def _expit(u: Array) -> Array:
-    """Function 1 / (1 + exp(-u)), without derivatives."""
-    return np.asarray(1.0 / (1.0 + np.exp(-u)))
-
-
-def _logistic(u: Array) -> Array:
-    """Series of r = 1 / (1 + exp(-u)) of a scalar series, shape (..., K).
-
-    With the slope s = r (1 - r) and t = tanh(u / 2) = 2 r - 1: r' = s u', s' = -t s u', t' = 2 r'.
-    Each of the three starts from a function of its own, so that no digits cancel where r is close
-    to one or to a half.
+    Raises
+    ------
+    ModelError
+        If a law is not of this package; the message names the joint.
     """
-    K = u.shape[-1]
-    table = leibniz.binomials(K)
-    r, s, t, ts = (np.zeros_like(u) for _ in range(4))
-    with np.errstate(over='ignore', invalid='ignore'):
-        r[..., 0] = _expit(u[..., 0])
-        s[..., 0] = r[..., 0] * _expit(-u[..., 0])
-        t[..., 0] = np.tanh(0.5 * u[..., 0])
-        for k in range(K - 1):
-            C, rate = table[k, : k + 1], u[..., 1 : k + 2]
-            ts[..., k] = (C * t[..., : k + 1] * s[..., k::-1]).sum(axis=-1)
-            r[..., k + 1] = (C * s[..., k::-1] * rate).sum(axis=-1)
-            s[..., k + 1] = -(C * ts[..., k::-1] * rate).sum(axis=-1)
-            t[..., k + 1] = 2.0 * r[..., k + 1]
-    # So far out that the slope is zero in floating point, no derivative of u can change anything,
-    # be it infinite.
-    r[..., 1:] = np.where(s[..., :1] == 0.0, 0.0, r[..., 1:])
-    return r
+    found = []
+    for i, joint in enumerate(model.body_names):
+        for law in _terms(model.friction[joint]) if joint in model.friction else ():
+            # A law that is derived from one of these may compute something else.
+            if type(law) not in LAWS:
+                raise ModelError(
+                    f'The friction law {law!r} of joint {joint!r} cannot be generated, nor its '
+                    'partial derivatives; the laws that can are '
+                    f'{listed(kind.__name__ for kind in LAWS)} and their sums. Remove it with '
+                    f'model.with_friction({{{joint!r}: None}}) and add it in your own code.'
+                )
+            found.append((i, law))
+    return found
+
+
+def add_friction(model: Mechanism, efforts: Rows, velocity: Rows) -> None:
+    """Add the friction of the joints to efforts, for as many derivatives as they have.
+
+    Parameters
+    ----------
+    model : Mechanism
+    efforts, velocity : sequence of list of Number
+        Of the independent joints, for each derivative.
+
+    Raises
+    ------
+    ModelError
+        As `friction_laws`.
+    """
+    for i, law in friction_laws(model):
+        j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
+        rates = multiplier * Jet(row[j] for row in velocity[: len(efforts)])
+        effort = law.formula(rates, *law.parameters)
+        for row, value in zip(efforts, jets.derivatives(effort, len(efforts))):
+            row[j] = row[j] + multiplier * value
+
+
+def friction_slopes(model: Mechanism, velocity: Rows) -> list[tuple[int, Jet]]:
+    """Partial derivatives of the friction of each law by the velocity of the body's joint.
+
+    Parameters
+    ----------
+    model : Mechanism
+    velocity : sequence of list of Number
+        Of the independent joints, for each derivative.
+
+    Returns
+    -------
+    list of (int, Jet)
+        Indices of the bodies, and jets as long as those of the velocity.
+
+    Raises
+    ------
+    ModelError
+        As `friction_laws`.
+    """
+    found = []
+    for i, law in friction_laws(model):
+        j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
+        rates = multiplier * Jet(row[j] for row in velocity)
+        # As a function of the velocity, which rises by one for each unit of itself.
+        rising = Jet([rates[0], 1.0, *[0.0] * (len(rates) - 1)])
+        effort = jets.derivatives(law.formula(rising, *law.parameters), len(rising))
+        found.append((i, jets.compose(effort[1:], rates)))
+    return found
 
 
 # --- From tables ---------------------------------------------------------------------------------

@@ -8,19 +8,15 @@ the loop leaves free. Source: Featherstone 2008, Rigid Body Dynamics Algorithms,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import check_choice, exact_poses, finite_array, frozen
 from hodyn_ros.errors import ModelError
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 # Where loops are closed, and how far a step of Newton's method may go on the way there.
 TOLERANCE, LARGEST_STEP = 1e-9, 0.3
@@ -172,49 +168,3 @@ class Coupling:
             return {self.followed[0]: (first, *others)}
         constants = (first, *[0.0] * (len(others) - 1))
         return dict(zip(self.followed, zip(constants, others)))
-
-
-@dataclass(frozen=True, eq=False)
-class Closure:
-    """What makes a model with closed loops of a tree.
-
-    Attributes
-    ----------
-    tree : RobotModel
-        The open tree: its N joints are all independent of each other.
-    loops : tuple of Loop
-    couplings : tuple of Coupling
-    independent, dependent : ndarray of int
-        The n joints of the tree that are those of the model, and the others.
-    rows : ndarray of int
-        Of all rows of loops, then couplings, those that do not follow from the others everywhere
-        in the same way: as many as there are dependent joints, more if the loops are
-        overconstrained.
-    start : ndarray, shape (N,)
-        Joint positions of the tree at which the loops are closed: the branch of the mechanism.
-    remark : str
-        On rows that were left out and joints that are held; empty if there are none.
-    held : tuple of str
-        Joints of rods that may turn about themselves, which couplings hold at the start.
-    """
-
-    tree: RobotModel
-    loops: tuple[Loop, ...]
-    couplings: tuple[Coupling, ...]
-    independent: NDArray[np.intp]
-    dependent: NDArray[np.intp]
-    rows: NDArray[np.intp]
-    start: Array = field(repr=False)
-    remark: str = ''
-    held: tuple[str, ...] = ()
-
-    @property
-    def overconstrained(self) -> bool:
-        """Whether which rows follow from the others changes with the position."""
-        return len(self.rows) > len(self.dependent)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Name of the loop or coupling that each row, also a left out one, belongs to."""
-        of_loops = [loop.name for loop in self.loops for _ in loop.rows]
-        return (*of_loops, *(coupling.name for coupling in self.couplings))

@@ -10,22 +10,17 @@ from __future__ import annotations
 import os
 import warnings as python_warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import checked_number, finite_array, frozen
-from hodyn_ros.errors import JointNameError, ModelError
+from hodyn_ros.checks import checked_number, finite_array
+from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.model.assembly import BASE as BASE
 from hodyn_ros.model.assembly import (
     EARTH,
     Assembly,
-    LinkFrame,
     RobotDescription,
     checked_armature,
     massless_joints,
@@ -33,16 +28,17 @@ from hodyn_ros.model.assembly import (
 )
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
 from hodyn_ros.model.inertia import (
-    PARAMETERS,
     GivenInertia,
     Rotor,
     checked_inertia,
     parametric_inertia,
     remarks_on_inertia,
 )
-from hodyn_ros.model.limits import Limits, MotionLimits
-from hodyn_ros.model.loops import Closure, Coupling, Loop
-from hodyn_ros.model.provenance import Provenance
+from hodyn_ros.model.limits import Limits
+from hodyn_ros.model.loops import Coupling, Loop
+from hodyn_ros.model.loops_in_xml import GivenLoops, given_loops, usable_loops
+from hodyn_ros.model.mechanism import BASE as BASE
+from hodyn_ros.model.mechanism import LinkFrame, Mechanism
 from hodyn_ros.model.screws import (
     GivenRow,
     body_fixed_from_spatial,
@@ -52,115 +48,22 @@ from hodyn_ros.model.screws import (
     screw_description,
 )
 from hodyn_ros.model.urdf import read_urdf
-from hodyn_ros.model.urdf_loops import GivenLoops, given_loops, usable_loops
-from hodyn_ros.names import joint_order, listed
+from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 T = TypeVar('T')
-
-QuickCall = tuple[tuple[int, ...], tuple[int, ...] | None, Callable[..., bool]]
-"""Compiled call for one sample or few: shape of its result for one sample, that of an array that
-is written before it, if there is one, and the function, which says whether they are there."""
 
 
 class ModelWarning(UserWarning):
     """A robot description with doubtful values that is used all the same."""
 
 
-@dataclass(eq=False)
-class Derived:
-    """What has been made from a model: calls for few samples, and `RobotModel.kept`."""
-
-    calls: dict[tuple[Any, int], QuickCall] = field(default_factory=dict)
-    """By what is computed, see `engine.quick`, and the rows of the first argument."""
-    kept: dict[Callable[[Any], Any], Any] = field(default_factory=dict)
-
-
-# How joints move bodies in a tree without loops. A model with loops does not have them, so that
-# nothing that knows trees alone can take it for one.
-_OF_TREES = ('coordinate', 'multiplier', 'offset')
-_MAPPINGS = ('links', 'friction', 'follower_limits')
-
-
-@dataclass(frozen=True, eq=False)
-class RobotModel:
-    """Kinematic tree and inertias of a robot; immutable.
+class RobotModel(Mechanism):
+    """Robot that algorithms compute with: a `Mechanism` and the ways to make and change one.
 
     Make one with `from_urdf`, `from_mjcf`, `from_sdf`, `from_screws`, `from_body_screws` or
-    `from_dh`. The first attributes are what users need; from `body_names` on they are the tree of
-    n_bodies moving bodies that the algorithms work on.
-
-    Attributes
-    ----------
-    name : str
-    joint_names : tuple of str
-        The n independent joints, in model order. Mimic joints are not among them.
-    joint_types : tuple of str
-        Type of each independent joint: revolute, continuous, prismatic or helical.
-    base_link : str
-    tip_link : str or None
-        Tip of a chain; None for a whole tree.
-    gravity : ndarray, shape (3,)
-        Gravitational acceleration in base link axes [m/s^2].
-    limits : MotionLimits
-        Limits of the independent joints.
-    links : mapping of str to LinkFrame
-        All links by name, those without motion and those merged into a body included.
-    warnings : tuple of str
-        Remarks on doubtful values in the description.
-    body_names : tuple of str
-        Name of the joint that moves each body.
-    parent : ndarray of int, shape (n_bodies,)
-        Index of the parent body, `BASE` for the base.
-    coordinate : ndarray of int, shape (n_bodies,)
-        Index of the independent joint that moves the body.
-    multiplier, offset : ndarray, shape (n_bodies,)
-        Joint position of a body = multiplier * q[coordinate] + offset.
-    B : ndarray, shape (n_bodies, 4, 4)
-        Pose of each body in its parent at zero joint position.
-    X : ndarray, shape (n_bodies, 6)
-        Joint screw of each body in its own frame.
-    M_body : ndarray, shape (n_bodies, 6, 6)
-        Inertia of each body about the origin of its frame.
-    M_base : ndarray, shape (6, 6)
-        Inertia of the base link and of what is rigidly attached to it, about its origin; it
-        matters where the base moves. NaN if the description has one that cannot be used.
-    friction : mapping of str to FrictionLaw
-        Friction laws by the name of the joint, see `with_friction`.
-    armature : ndarray, shape (n_bodies,)
-        Rotor inertia that each body's joint sees [kg m^2] or [kg], see `with_armature`.
-    provenance : Provenance
-        The description that the model was read from, and what was changed since.
-    follower_limits : mapping of str to Limits
-        Limits of mimic joints as their description has them.
-    closure : Closure or None
-        Closed loops, see `with_loops`. With them, `coordinate`, `multiplier` and `offset` do not
-        exist: bodies move as the loops let them.
+    `from_dh`. Its attributes are those of `Mechanism`.
     """
-
-    name: str
-    joint_names: tuple[str, ...]
-    joint_types: tuple[str, ...]
-    base_link: str
-    tip_link: str | None
-    gravity: Array
-    limits: MotionLimits
-    links: Mapping[str, LinkFrame]
-    warnings: tuple[str, ...]
-    body_names: tuple[str, ...]
-    parent: NDArray[np.intp]
-    coordinate: NDArray[np.intp]
-    multiplier: Array
-    offset: Array
-    B: Array
-    X: Array
-    M_body: Array
-    M_base: Array
-    friction: Mapping[str, FrictionLaw]
-    armature: Array
-    provenance: Provenance
-    follower_limits: Mapping[str, Limits] = field(default_factory=dict)
-    closure: Closure | None = None
 
     def __new__(cls, *given: Any, **_: Any) -> RobotModel:
         """Refuse what is meant for `from_urdf` and its like."""
@@ -170,76 +73,6 @@ class RobotModel:
                 'reads one, from_mjcf and from_sdf those of other languages.'
             )
         return super().__new__(cls)
-
-    def __post_init__(self) -> None:
-        for name in _MAPPINGS:
-            self.__dict__[name] = MappingProxyType({**self.__dict__[name]})
-        if self.__dict__.get('closure') is not None:
-            for name in _OF_TREES:
-                self.__dict__.pop(name, None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Read-only mappings cannot be pickled, and what is derived is not part of the model.
-        state = {**self.__dict__, **{name: {**self.__dict__[name]} for name in _MAPPINGS}}
-        state.pop('derived', None)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.__post_init__()
-        # Copies of arrays can be written to.
-        for value in (*state.values(), *state['limits']):
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-
-    def __getattr__(self, name: str) -> Any:
-        # Only what the instance does not have arrives here.
-        if name in _OF_TREES:
-            raise ModelError(
-                f'The model {self.name!r} has closed loops, which is not supported by what was '
-                'called; use model.closure.tree with complete_motion(model, motion) there.'
-            )
-        raise AttributeError(f'{type(self).__name__!r} object has no attribute {name!r}')
-
-    def __repr__(self) -> str:
-        remarks = f', {len(self.warnings)} warnings' if self.warnings else ''
-        if self.closure is not None:
-            count = len(self.closure.loops) + len(self.closure.couplings)
-            remarks = f', {count} closed loops{remarks}'
-        return (
-            f'<RobotModel {self.name!r}: {self.n_joints} joints, {self.n_bodies} bodies, '
-            f'base {self.base_link!r}, tip {self.tip_link!r}{remarks}>'
-        )
-
-    @property
-    def n_joints(self) -> int:
-        """Number n of independent joints."""
-        return len(self.joint_names)
-
-    @property
-    def n_bodies(self) -> int:
-        """Number of moving bodies: independent and mimic joints."""
-        return len(self.body_names)
-
-    @cached_property
-    def derived(self) -> Derived:
-        """What has been made from this model: not part of it, and not copied with it."""
-        return Derived()
-
-    def kept(self, make: Callable[[RobotModel], T]) -> T:
-        """Result of a function of this model, cached with it.
-
-        Parameters
-        ----------
-        make : callable
-            Of the model alone; what it returns must not change. It is known by itself, so that a
-            function made anew at every call would be kept as often.
-        """
-        kept = self.derived.kept
-        if make not in kept:
-            kept.setdefault(make, make(self))
-        found: T = kept[make]
-        return found
 
     def warm_up(self, order: int = 2, *calls: Callable[[], object]) -> None:
         """Compile code that computations would otherwise compile when it is first asked for.
@@ -372,7 +205,7 @@ class RobotModel:
             As `from_urdf`, for a base that moves freely, and for springs of joints and
             compensation of gravity, which are not read.
         """
-        from hodyn_ros.model.mjcf_reading import read_mjcf  # few read an MJCF
+        from hodyn_ros.model.mjcf_reader import read_mjcf  # few read an MJCF
 
         description, ends = read_mjcf(xml_or_path), (None, tip_link)
         return cls._read(
@@ -418,7 +251,7 @@ class RobotModel:
             As `from_urdf`, for links without inertia, and for springs of joints, which are not
             read.
         """
-        from hodyn_ros.model.sdf_reading import read_sdf  # few read an SDF
+        from hodyn_ros.model.sdf import read_sdf  # few read an SDF
 
         description, ends = read_sdf(xml_or_path, base_link), (base_link, tip_link)
         return cls._read(
@@ -433,8 +266,7 @@ class RobotModel:
         model = cls.from_description(description, *options)
         if joint_friction:
             model = model.with_friction(_described_friction(description, model.body_names))
-        for warning in model.warnings:
-            python_warnings.warn(warning, ModelWarning, stacklevel=3)
+        _warn(model.warnings)
         return model
 
     @classmethod
@@ -479,7 +311,7 @@ class RobotModel:
             if tuple(vector) != EARTH:
                 changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
             fields['provenance'] = fields['provenance'].changed(*changes)
-            tree = cls(gravity=frozen(vector), **fields)
+            tree = cls(gravity=vector, **fields)
             if loops is None and not description.loops and not description.independent:
                 return tree
             return _with_described_loops(tree, description, loops, independent, start or {})
@@ -655,25 +487,7 @@ class RobotModel:
         # Kinematics imports models, and is therefore loaded when it is used.
         from hodyn_ros.kinematics.closed_loops import close_loops
 
-        return close_loops(self, loops, independent, start)
-
-    def closed(self, closure: Closure) -> RobotModel:
-        """Return the model that a closure makes of this tree."""
-        joints = closure.independent
-        return replace(
-            self,
-            joint_names=tuple(self.joint_names[j] for j in joints),
-            joint_types=tuple(self.joint_types[j] for j in joints),
-            limits=MotionLimits(*(frozen(values[joints]) for values in self.limits)),
-            closure=closure,
-        )
-
-    def changed(self, **fields: Any) -> RobotModel:
-        """Return the same robot with other attributes, except those of its joints."""
-        if self.closure is None:
-            return replace(self, **fields)
-        tree = replace(self.closure.tree, **fields)
-        return tree.closed(replace(self.closure, tree=tree))
+        return self.closed(close_loops(self, loops, independent, start))
 
     def with_payload(
         self,
@@ -709,34 +523,11 @@ class RobotModel:
         _, M_payload, remarks = checked_inertia(
             f'Payload of link {link!r}', (mass, com, inertia_com)
         )
-        for remark in remarks:
-            python_warnings.warn(remark, ModelWarning, stacklevel=2)
         M_body, M_base = self.M_body.copy(), self.M_base.copy()
         own = M_base if body == BASE else M_body[body]
         own += se3.transform_inertia(M_payload, frame)
-        # What moved no inertia may do so now.
-        before, now = (
-            massless_joints(self.body_names, self.parent.tolist(), self.B, self.X, M)
-            for M in (self.M_body, M_body)
-        )
-        resolved = set(before) - set(now)
-        kept = tuple(remark for remark in self.warnings if remark not in resolved)
-        return self.changed(
-            M_body=frozen(M_body),
-            M_base=frozen(M_base),
-            warnings=(*kept, *remarks),
-            provenance=self.provenance.changed(f'payload of {mass:g} kg on {link}'),
-        )
-
-    @property
-    def inertial_parameters(self) -> Array:
-        """Parameters of the bodies in which the efforts are linear, shape (10 * n_bodies,).
-
-        Of each body the mass [kg], the first moments mass * centre of mass x, y, z [kg m], and
-        the inertia xx, xy, xz, yy, yz, zz about the origin of its frame [kg m^2], all in the axes
-        of this frame, that of the link behind its joint. See `regressor`.
-        """
-        return self.M_body[PARAMETERS].ravel()
+        change = f'payload of {mass:g} kg on {link}'
+        return self._with_inertia(M_body, remarks, change, M_base=M_base)
 
     def with_inertial_parameters(self, parameters: ArrayLike) -> RobotModel:
         """Return the same robot with other `inertial_parameters`, such as identified ones.
@@ -758,13 +549,24 @@ class RobotModel:
                 f'The inertial parameters have shape {values.shape}, expected '
                 f'({10 * self.n_bodies},), ten for each body.'
             )
-        M_body = frozen(parametric_inertia(values.reshape(-1, 10)))
+        M_body = parametric_inertia(values.reshape(-1, 10))
+        return self._with_inertia(
+            M_body, self._remarks(M_body), 'other inertial parameters'
+        )
+
+    def _with_inertia(
+        self, M_body: Array, remarks: Sequence[str], change: str, **fields: Any
+    ) -> RobotModel:
+        """Other inertias with remarks on them, in place of remarks that hold no longer."""
+        _warn(remarks)
         before, now = self._remarks(self.M_body), self._remarks(M_body)
-        for remark in now:
-            python_warnings.warn(remark, ModelWarning, stacklevel=2)
-        kept = (remark for remark in self.warnings if remark not in before)
-        provenance = self.provenance.changed('other inertial parameters')
-        return self.changed(M_body=M_body, warnings=(*kept, *now), provenance=provenance)
+        kept = (remark for remark in self.warnings if remark not in before or remark in now)
+        return self.changed(
+            M_body=M_body,
+            warnings=tuple(dict.fromkeys((*kept, *remarks))),
+            provenance=self.provenance.changed(change),
+            **fields,
+        )
 
     def _remarks(self, M_body: Array) -> list[str]:
         """Remarks on inertias (n_bodies, 6, 6) and on joints that move no inertia."""
@@ -841,7 +643,7 @@ class RobotModel:
             values[index] = checked_armature(name, value)
         changes = (f'armature of {listed(armature)}',) if armature else ()
         provenance = self.provenance.changed(*changes)
-        return self.changed(armature=frozen(values), provenance=provenance)
+        return self.changed(armature=values, provenance=provenance)
 
     def with_rotors(self, rotors: Sequence[Rotor]) -> RobotModel:
         """Return the same robot with rotors that are bodies, named <joint>_rotor.
@@ -871,108 +673,50 @@ class RobotModel:
         return model
 
     def _with_rotor(self, rotor: Rotor) -> RobotModel:
-        tree = self if self.closure is None else self.closure.tree
+        tree = self.tree
         i, name = tree._moving_joint(rotor.joint), f'{rotor.joint}_rotor'
         what = f'The rotor of joint {rotor.joint!r}'
         if name in tree.body_names or name in tree.links:
             raise ModelError(f'{what}: there is a joint or link {name!r} already.')
-        body, pose = LinkFrame(int(tree.parent[i]), tree.B[i])
-        given = rotor.axis
+        (body, pose), given = LinkFrame(int(tree.parent[i]), tree.B[i]), rotor.axis
         if rotor.carrier is not None:
             body, pose = tree.link(rotor.carrier)
         elif given is None:
             given = tree.X[i, :3]
-        direction = np.zeros(3) if given is None else given
-        axis = finite_array(f'{what}: the axis', direction, ModelError)
+        axis = finite_array(f'{what}: the axis', () if given is None else given, ModelError)
         if axis.shape != (3,) or not axis.any():
             raise ModelError(f'{what}: the axis is {given!r}, expected a direction.')
         J = checked_number(f'{what}: the inertia', rotor.inertia, ModelError, least=0.0)
         ratio = checked_number(f'{what}: the ratio', rotor.ratio, ModelError)
-        X = np.zeros(6)
-        X[:3] = pose[:3, :3] @ axis / np.linalg.norm(axis)
-        M_base, M_body, armature = (
-            np.array(a) for a in (tree.M_base, tree.M_body, tree.armature)
-        )
-        carrier, spin = M_base if body == BASE else M_body[body], J * np.outer(X, X)
-        carrier -= spin * rotor.is_in_carrier
-        armature[i] = 0.0
-        more = {
+        X = np.append(pose[:3, :3] @ axis / np.linalg.norm(axis), np.zeros(3))
+        spin, M_base = J * np.outer(X, X), tree.M_base.copy()
+        of_rotor = {
             'parent': body,
             'coordinate': tree.coordinate[i],
             'multiplier': ratio * tree.multiplier[i],
             'offset': ratio * tree.offset[i],
             'B': np.eye(4),
             'X': X,
+            'M_body': spin,
+            'armature': 0.0,
         }
-        fields = {
-            key: frozen(np.concatenate([getattr(tree, key), [value]]))
-            for key, value in more.items()
-        }
+        own = {key: np.array(getattr(tree, key)) for key in of_rotor}
+        carrier = M_base if body == BASE else own['M_body'][body]
+        carrier -= spin * rotor.is_in_carrier
+        own['armature'][i] = 0.0
         return self.changed(
-            **fields,
-            M_base=frozen(M_base),
-            M_body=frozen(np.concatenate([M_body, [spin]])),
-            armature=frozen(np.append(armature, 0.0)),
+            **{key: np.concatenate([own[key], [new]]) for key, new in of_rotor.items()},
+            M_base=M_base,
             body_names=(*tree.body_names, name),
             links={**tree.links, name: LinkFrame(len(tree.parent), np.eye(4))},
             provenance=self.provenance.changed(f'rotor of {rotor.joint}'),
         )
 
-    def _moving_joint(self, name: str) -> int:
-        """Index of the body that a joint moves; a `ModelError` says which joints there are."""
-        if name not in self.body_names:
-            raise ModelError(
-                f'The model has no moving joint {name!r}; its joints are '
-                f'{listed(self.body_names)}.'
-            )
-        return self.body_names.index(name)
 
-    @property
-    def A(self) -> Array:
-        """Poses of the bodies in the base frame at q = 0, shape (n_bodies, 4, 4)."""
-        poses = self.B.copy()
-        for i, p in enumerate(self.parent):
-            if p != BASE:
-                poses[i] = poses[p] @ poses[i]
-        return poses
-
-    @property
-    def Y(self) -> Array:
-        """Joint screws Y_i = Ad_{A_i} X_i in the base frame at q = 0, shape (n_bodies, 6)."""
-        screws: Array = (se3.Ad(self.A) @ self.X[..., None])[..., 0]
-        return screws
-
-    def link(self, name: str) -> LinkFrame:
-        """Body and pose of a link.
-
-        Raises
-        ------
-        ModelError
-            If there is no such link; the message says which there are.
-        """
-        if not isinstance(name, str):
-            raise ModelError(
-                f'The link is of type {type(name).__name__}, expected the name of one; its place '
-                'among the arguments may be another.'
-            )
-        try:
-            return self.links[name]
-        except KeyError:
-            raise ModelError(
-                f'The model has no link {name!r}; its links are {listed(self.links)}.'
-            ) from None
-
-    def joint_order(self, names: Sequence[str]) -> NDArray[np.intp]:
-        """Permutation that brings values given in the order `names` into model order.
-
-        `values[..., model.joint_order(names)]` is in the order of `joint_names`. Unknown, missing
-        and repeated names are refused with a `JointNameError`.
-        """
-        if isinstance(names, str):
-            raise JointNameError(
-                f'The joint names are {names!r}, expected a sequence of names.'
-            )
-        return np.array(joint_order(names, self.joint_names), dtype=np.intp)
+def _warn(remarks: Sequence[str]) -> None:
+    """Warn of what the caller's caller has asked a user's call for."""
+    for remark in remarks:
+        python_warnings.warn(remark, ModelWarning, stacklevel=4)
 
 
 def _with_described_loops(
@@ -991,15 +735,12 @@ def _with_described_loops(
     if not found or (given is not None and not added):
         remarks = _remarks_on_open(tree, description)
         return tree.changed(warnings=(*tree.warnings, *remarks))
-    # Kinematics imports models, and is therefore loaded when it is used.
-    from hodyn_ros.kinematics.closed_loops import close_loops
-
     loops = usable_loops(found, tuple(tree.links), tree.joint_names)
     known = [name for name in description.independent if name in tree.joint_names]
     start = {key: x for key, x in description.start.items() if key in tree.joint_names} | {
         **start
     }
-    return close_loops(tree, loops, independent or motors or known or None, start)
+    return tree.with_loops(loops, independent or motors or known or None, start)
 
 
 def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[str]:

@@ -23,9 +23,10 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import check_choice, exact_poses, finite_array, first_not_finite
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
-from hodyn_ros.model.assembly import BASE, EARTH, Joint, Link, RobotDescription
+from hodyn_ros.model.assembly import EARTH, Joint, Link, RobotDescription
 from hodyn_ros.model.inertia import GivenInertia, checked_inertia
 from hodyn_ros.model.limits import Limits
+from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.typing import Array
 
 T = TypeVar('T')

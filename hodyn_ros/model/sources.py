@@ -391,3 +391,49 @@ def _refuse_unknown(files: Sequence[Path], arguments: Mapping[str, str]) -> None
                 f'{files[0]} has no argument {name!r}; its arguments are {listed(names)}.'
                 + (f' Is {close[0]} meant?' if close else '')
             )
+
+
+def xml_text(
+    given: str | bytes | os.PathLike[str], xacro_arguments: Mapping[str, str] | None
+) -> tuple[str | bytes, str]:
+    """XML text of a robot description, and the path of its file; empty if it is given as text.
+
+    Parameters
+    ----------
+    given : str, bytes or path
+        Text that begins with <, or else a path or a name, see `find_robot`.
+    xacro_arguments : mapping of str to str or None
+        Only for xacro files.
+
+    Raises
+    ------
+    ModelError
+        If nothing is found or can be read, or a text is given arguments.
+    """
+    if not isinstance(given, (str, bytes, os.PathLike)):
+        raise ModelError(
+            f'The robot description is of type {type(given).__name__}, expected XML text, the '
+            'path of a URDF or xacro file, or the name of a robot.'
+        )
+    if isinstance(given, bytes) and b'<' not in given and b'\0' not in given:
+        given = os.fsdecode(given)
+    if isinstance(given, bytes) or (
+        isinstance(given, str) and given.lstrip('\ufeff \t\r\n').startswith('<')
+    ):
+        if xacro_arguments:
+            raise ModelError(
+                'The robot description is a text; only xacro files take arguments.'
+            )
+        return given, ''
+    if isinstance(given, str) and not given.strip():
+        raise ModelError('The robot description is empty, expected XML text or a path.')
+    found = (
+        find_robot(given) if isinstance(given, str) else RobotSource(Path(given), 'file')
+    )
+    text = found.description(xacro_arguments)
+    try:
+        return text if isinstance(text, str) else text.read_bytes(), str(found.path)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f'The robot description {str(found.path)!r} is not a readable file: {error}'
+        ) from error

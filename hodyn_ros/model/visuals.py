@@ -10,16 +10,16 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from hodyn_ros.model.sources import find_package
-from hodyn_ros.model.urdf import parse_xml, xml_text
-from hodyn_ros.model.urdf_elements import (
+from hodyn_ros.model.elements import (
     child_of,
     needed_child,
     numbers_of,
     origin_of,
+    parse_xml,
     read_element,
     text_of,
 )
+from hodyn_ros.model.sources import find_package, xml_text
 from hodyn_ros.typing import Array
 
 _SIZES = {'box': ('size',), 'cylinder': ('radius', 'length'), 'sphere': ('radius',)}

@@ -16,14 +16,9 @@ from hodyn_ros.actuators.limits import MOTOR_QUANTITIES, MotorLimits, find_motor
 from hodyn_ros.analysis.unlimited import Unlimited, find_unlimited
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError
-from hodyn_ros.model.limits import (
-    LimitedJoints,
-    MotionLimits,
-    Violation,
-    find_violations,
-    velocity_use,
-)
+from hodyn_ros.model.limits import MotionLimits, velocity_use
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import LimitedJoints, Violation, find_violations
 from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, listed
 from hodyn_ros.plotting.labels import label_of
 from hodyn_ros.plotting.series import (

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hodyn_ros.errors import JointNameError, MotionError
-from hodyn_ros.model.limits import MotionLimits, Violation
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import Violation
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.panels import (
     Panel,

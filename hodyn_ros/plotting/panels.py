@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.energy import kinetic_energy, potential_energy
-from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import Violation
 from hodyn_ros.plotting.labels import number, percent
 from hodyn_ros.plotting.series import Range, Series, peak_share
 

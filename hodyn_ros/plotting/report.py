@@ -22,8 +22,10 @@ import numpy as np
 from hodyn_ros.analysis.unlimited import no_limit
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
-from hodyn_ros.model.limits import MotionLimits, Violation, motion_limits
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import Violation, motion_limits
 from hodyn_ros.plotting.checks import all_checks, all_violations, unlimited_in
 from hodyn_ros.plotting.labels import RESIDUAL_KINDS, label_of, number, percent
 from hodyn_ros.plotting.panels import (

@@ -21,8 +21,10 @@ from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.joints import body_coordinates, body_poses
 from hodyn_ros.lie import se3
-from hodyn_ros.model.limits import MotionLimits, motion_limits
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.model.visuals import Visual, read_visuals
 from hodyn_ros.plotting.series import (
     Series,

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.files.quantities import QUANTITIES
-from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, listed
 from hodyn_ros.plotting.labels import Label, effort_label, label_of, motion_label
 

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.jets import Jet, compose
-from hodyn_ros.model.limits import LimitedJoints, MotionLimits, velocity_use
+from hodyn_ros.model.limits import MotionLimits, velocity_use
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import LimitedJoints
 from hodyn_ros.retiming.scaling import (
     TimedMotion,
     at_rate,

@@ -17,8 +17,9 @@ import numpy as np
 from hodyn_ros.checks import checked_number
 from hodyn_ros.display import shown
 from hodyn_ros.errors import MotionError, ScalingError, TrajectoryError, UnlimitedError
-from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.retiming.path import Drives, Limited, PathLimits, RestingPath, moving_parts
 from hodyn_ros.retiming.scaling import (
     Limiting,

@@ -24,17 +24,14 @@ from hodyn_ros.errors import (
     ScalingError,
 )
 from hodyn_ros.kinematics.joints import checked_motion
-from hodyn_ros.model.limits import (
-    LIMITED,
+from hodyn_ros.model.limits import LIMITED, MotionLimits, velocity_range, velocity_use
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import (
     LimitedJoints,
-    MotionLimits,
     Violation,
     motion_limits,
-    velocity_range,
-    velocity_use,
     worst_violations,
 )
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.trajectory.piecewise import position_extremes, real_numbers
 from hodyn_ros.typing import Array, Indices

@@ -18,13 +18,9 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import StaleError, TrajectoryError
-from hodyn_ros.model.limits import (
-    MotionLimits,
-    find_position_violations,
-    tightened,
-    velocity_use,
-)
+from hodyn_ros.model.limits import MotionLimits, velocity_use
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import find_position_violations, tightened
 from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion, taylor_weights
 from hodyn_ros.trajectory.planning import Waypoints, waypoints_in_order

@@ -14,8 +14,9 @@ from hodyn_ros.checks import check_choice
 from hodyn_ros.display import shown
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import RequestError, TrajectoryError, UnlimitedError
-from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.retiming.retiming import Retimed, retime
 from hodyn_ros.retiming.scaling import (
     Limiting,

@@ -11,7 +11,8 @@ import numpy as np
 from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.errors import JointNameError, SimulationError
 from hodyn_ros.model.friction import Coulomb
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 

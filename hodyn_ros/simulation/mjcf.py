@@ -25,8 +25,8 @@ from hodyn_ros.errors import SimulationError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Sum, Viscous
 from hodyn_ros.model.inertia import inertia_parts
-from hodyn_ros.model.loops import Closure
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE, Closure
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module
 from hodyn_ros.simulation.imperfections import Imperfections

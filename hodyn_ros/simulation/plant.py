@@ -15,7 +15,7 @@ from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import check_choice, checked_number, finite_array
 from hodyn_ros.errors import DeflectionError, SimulationError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, opened
-from hodyn_ros.model.friction import FrictionLaw, joint_friction
+from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.simulation.imperfections import Imperfections
@@ -104,8 +104,7 @@ class ElasticPlant:
         self.joint_names = model.joint_names
         self.motor_names = tuple(motor for joint in self._joints for motor in joint.motors)
         self._library = mujoco()
-        closure = model.closure
-        tree = model if closure is None else closure.tree
+        tree, closure = model.tree, model.closure
         joints = {name: driven.get(name, PASSIVE) for name in tree.joint_names}
         rotors = [joint.is_carried * rotor_inertia(joint) for joint in joints.values()]
         links = faults.links(tree, np.array(rotors))
@@ -526,7 +525,7 @@ class ElasticPlant:
             data.qfrc_passive[motors] -= torque * turns[motors]
             data.qfrc_passive[link] += coupling @ torque
         if self._friction:
-            effort = joint_friction(self._friction, (data.qvel * turns)[:, None])
+            effort = JointFriction(self._friction)((data.qvel * turns)[:, None])
             data.qfrc_passive[:] -= effort[:, 0] * turns
 
     def _check(self) -> None:

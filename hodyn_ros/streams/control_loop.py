@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.control.law import Command, shifted
+from hodyn_ros.control.law import Command
 from hodyn_ros.control.laws import FLOATING, MODES
 from hodyn_ros.control.observer import ObservedState
+from hodyn_ros.control.values import shifted
 from hodyn_ros.errors import ControlError, HodynError, MotionError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.streams import supervisor

@@ -8,8 +8,9 @@ from hodyn_ros.control.guards import AT_REST, Bounds
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import MotionError
 from hodyn_ros.lie.jets import Jet, compose
-from hodyn_ros.model.limits import LimitCheck, MotionLimits, find_violations
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import LimitCheck, find_violations
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.typing import Array

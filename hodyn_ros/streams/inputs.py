@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from hodyn_ros.control.law import shifted
+from hodyn_ros.control.values import shifted
 from hodyn_ros.errors import StaleError
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline, at_rest
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion

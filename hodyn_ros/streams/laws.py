@@ -31,7 +31,7 @@ from hodyn_ros.control.laws import (
 from hodyn_ros.control.tracking import tracking_controller, without_dampers
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
-from hodyn_ros.model.limits import motion_limits
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.streams.guard import Guard
 from hodyn_ros.streams.inputs import LINKS, MOTORS, Pairs
 from hodyn_ros.streams.preparation import Host

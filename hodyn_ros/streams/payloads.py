@@ -8,8 +8,8 @@ rule: exactly, with their time derivatives. Momentum that comes with the mass is
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,28 +17,15 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import RequestError
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.inertia import Payload
-from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.streams.robot import Robot
-
 
 LONGEST_TRANSITION = 3600.0  # s
 MOST_WAITING = 16
 _MOST_KEPT = 2 * MOST_WAITING  # changes that are over among them
 # Samples that are older than the end of a transition by more than this no one asks for [ns].
 _PAST = 60 * NANOSECONDS
-
-
-def loaded(model: RobotModel, payloads: Iterable[Payload]) -> RobotModel:
-    """Model with payloads."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # they have been reported
-        for payload in payloads:
-            model = model.with_payload(*payload)
-    return model
 
 
 def with_payload(

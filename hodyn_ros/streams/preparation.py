@@ -22,8 +22,8 @@ from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.closed_loops import prepare
 from hodyn_ros.model.inertia import Payload
-from hodyn_ros.model.limits import compiled_count
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.health import START_GRACE, NodeHealth, reason
 from hodyn_ros.streams.robot import (
     DESCRIPTION,
@@ -393,8 +393,6 @@ def _import_compiler() -> None:
     try:
         if not unavailable():
             import hodyn_ros.engine.kernels  # noqa: F401
-
-            compiled_count()
     except Exception:  # will be reported when it is needed
         pass
     # The compiler has more objects than all else together. If every full garbage collection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -25,7 +26,6 @@ from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
-from hodyn_ros.streams.payloads import loaded
 from hodyn_ros.typing import Array
 
 DESCRIPTION = 'robot_description'
@@ -40,6 +40,15 @@ LEFT_OPEN = 'open'
 
 _START = 'actuators'
 _STIFFNESS = 'stiffness'
+
+
+def loaded(model: RobotModel, payloads: Iterable[Payload]) -> RobotModel:
+    """Model with payloads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # they have been reported
+        for payload in payloads:
+            model = model.with_payload(*payload)
+    return model
 
 
 class RobotSettings(Protocol):

@@ -10,7 +10,8 @@ import numpy as np
 from hodyn_ros.dynamics.wrenches import ORDERS, Wrench
 from hodyn_ros.errors import MotionError, WrenchError
 from hodyn_ros.lie import se3
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.streams.measured import EstimatorOptions
 from hodyn_ros.streams.timeline import NANOSECONDS

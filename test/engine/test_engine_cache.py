@@ -69,7 +69,7 @@ def test_machine_code_is_made_anew_where_a_file_that_writes_it_has_changed(tmp_p
     shutil.copytree(Path(hodyn_ros.__file__).parent, package)
     found = []
     for change in ('', '# changed'):
-        with (package / 'engine' / 'llvm.py').open('a') as file:
+        with (package / 'engine' / 'llvm_lanes.py').open('a') as file:
             file.write(change)
         before = f'sys.path.insert(0, {str(tmp_path)!r})'
         lines = run(before, NUMBA_CACHE_DIR=str(tmp_path / 'cache'))

@@ -126,6 +126,23 @@ def test_sine_and_cosine_of_an_angle_have_the_derivatives_of_a_rotation():
     np.testing.assert_array_equal(sine[0], np.sin(q[0]))
 
 
+def test_exponential_hyperbolic_tangent_and_sign_are_those_of_the_chain_rule():
+    x = arrays(polynomials(14, 2))
+    exp = np.exp(x[0])
+    same(jets.exp(x), jets.compose([exp] * K, x))
+    grown = jets.exp(2.0 * x)
+    same(jets.tanh(x), (grown - 1.0) / (grown + 1.0), 1e-10)
+    same(jets.sign(x), jets.constant(np.sign(x[0]), K))
+
+
+@pytest.mark.filterwarnings('ignore::RuntimeWarning')
+def test_rates_that_overflow_leave_functions_where_they_are_flat():
+    x = Jet([np.array([1e4, -1e4]), np.array([np.inf, 1e300]), np.array([1e300, np.inf])])
+    same(jets.tanh(x), [np.array([1.0, -1.0]), np.zeros(2), np.zeros(2)])
+    same(jets.exp(-1.0 * x)[:1], [np.array([0.0, np.inf])])
+    assert [x[0] for x in jets.exp(-1.0 * x)] == [0.0, 0.0, 0.0]
+
+
 def rotation(q):
     """Rotation about z and its derivatives."""
     sine, cosine = (tuple(x) for x in jets.sine_cosine(q))

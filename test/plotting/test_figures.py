@@ -17,7 +17,7 @@ from hodyn_ros.actuators import (
 )
 from hodyn_ros.analysis import Recorded, find_stop_causes
 from hodyn_ros.errors import JointNameError, MotionError
-from hodyn_ros.model.limits import Violation, find_violations, motion_limits
+from hodyn_ros.model.violations import Violation, find_violations, motion_limits
 from hodyn_ros.plotting import (
     plot_comparison,
     plot_efforts,

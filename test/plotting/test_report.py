@@ -20,7 +20,7 @@ from hodyn_ros.actuators import (
 )
 from hodyn_ros.errors import MotionError
 from hodyn_ros.identification import Explanation
-from hodyn_ros.model.limits import motion_limits
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.plotting import html_report
 
 pytest.importorskip('plotly', reason='plotly is not installed')

@@ -31,7 +31,7 @@ LAYERS = [
 ASKED_FOR = {
     ('hodyn_ros.cli.pictures', 'hodyn_ros.ros.nodes.live_view'),
     ('hodyn_ros.model.robot', 'hodyn_ros.engine.engine'),
-    ('hodyn_ros.model.limits', 'hodyn_ros.kinematics.closed_loops'),
+    ('hodyn_ros.model.violations', 'hodyn_ros.kinematics.closed_loops'),
     ('hodyn_ros.model.robot', 'hodyn_ros.kinematics.closed_loops'),
 }
 HEIGHT = {part: -number for number, layer in enumerate(LAYERS) for part in layer}

@@ -93,32 +93,51 @@ static void sines(
 }
 
 
+/* Exponential of x <= 709, and the same less one: 2^k exp(r), |r| <= log(2) / 2, with a Taylor
+ * polynomial of exp - 1. */
+INLINE double exponential(const double x, double *less)
+{
+    const double bounded = x < -750.0 ? -750.0 : x;
+    const double k = rint(1.4426950408889634 * bounded);
+    const double r = bounded - k * 6.93147180369123816490e-01 - k * 1.90821492927058770002e-10;
+    const double rest = r * (1.0 + r * (1.0 / 2.0 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (
+        1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0 + r * (1.0 / 40320.0 + r * (
+        1.0 / 362880.0 + r * (1.0 / 3628800.0 + r * (1.0 / 39916800.0 + r * (
+        1.0 / 479001600.0 + r * (1.0 / 6227020800.0)))))))))))));
+    /* The last bits of this sum are k + 1023, the exponent of 2^k. */
+    const double shifted = k + 6755399441056767.0;
+    double power;
+    int64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits -= 0x4338000000000000;
+    bits = (bits > 0 ? bits : 0) << 52;
+    memcpy(&power, &bits, sizeof power);
+    *less = power - 1.0 + power * rest;
+    return power * rest + power;
+}
+
+
 /* tanh to three and its derivative to four units in the last place. */
 static void steps(
     const int count, const @real@ *RESTRICT step, @real@ *RESTRICT shape, @real@ *RESTRICT slope)
 {
     int i;
     for (i = 0; i < count; ++i) {
-        /* exp(-2 |step|) = 2^k exp(r), |r| <= log(2) / 2, with a Taylor polynomial of exp - 1. */
-        const double x = -2.0 * fabs((double)step[i]);
-        const double k = rint(1.4426950408889634 * x);
-        const double r = x - k * 6.93147180369123816490e-01 - k * 1.90821492927058770002e-10;
-        const double less = r * (1.0 + r * (1.0 / 2.0 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (
-            1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0 + r * (1.0 / 40320.0 + r * (
-            1.0 / 362880.0 + r * (1.0 / 3628800.0 + r * (1.0 / 39916800.0 + r * (
-            1.0 / 479001600.0 + r * (1.0 / 6227020800.0)))))))))))));
-        /* The last bits of this sum are k + 1023, the exponent of 2^k. */
-        const double shifted = k + 6755399441056767.0;
-        double power, decay;
-        int64_t bits;
-        @real@ size;
-        memcpy(&bits, &shifted, sizeof bits);
-        bits -= 0x4338000000000000;
-        bits = (bits > 0 ? bits : 0) << 52;
-        memcpy(&power, &bits, sizeof power);
-        decay = power * less + power;
-        size = (@real@)((1.0 - power - power * less) / (1.0 + decay));
+        double less;
+        const double decay = exponential(-2.0 * fabs((double)step[i]), &less);
+        const @real@ size = (@real@)(-less / (1.0 + decay));
         shape[i] = step[i] < 0 ? -size : size;
         slope[i] = (@real@)(4.0 * decay / ((1.0 + decay) * (1.0 + decay)));
+    }
+}
+
+
+/* exp to three units in the last place. */
+static void exponentials(const int count, const @real@ *RESTRICT power, @real@ *RESTRICT decay)
+{
+    int i;
+    for (i = 0; i < count; ++i) {
+        double less;
+        decay[i] = (@real@)exponential(power[i], &less);
     }
 }

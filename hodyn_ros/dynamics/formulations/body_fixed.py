@@ -14,7 +14,8 @@ import numpy as np
 
 from hodyn_ros.kinematics.joints import JointTransforms, body_twists
 from hodyn_ros.lie import leibniz, se3
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 

@@ -25,7 +25,8 @@ from hodyn_ros.dynamics.formulations.tree import (
     transpose,
 )
 from hodyn_ros.lie import Jet, jets, so3
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from hodyn_ros.lie import Jet, jets, so3
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 # Numbers in the largest array for all samples that are computed together.

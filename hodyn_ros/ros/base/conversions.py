@@ -42,8 +42,8 @@ from hodyn_ros.errors import (
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.inertia import Payload
-from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import Violation
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import Estimate

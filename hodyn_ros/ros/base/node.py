@@ -14,7 +14,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock, ClockChange, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
@@ -24,7 +23,7 @@ from hodyn_ros.errors import HodynError
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names
 from hodyn_ros.ros.base.parameters import Parameters
-from hodyn_ros.ros.base.subscription import Input, Topic
+from hodyn_ros.ros.base.subscription import Input, ReceivingNode, Topic
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.streams.health import OutputHealth, reason, refusal_kind
 from hodyn_ros.streams.robot import DESCRIPTION
@@ -34,7 +33,7 @@ S = TypeVar('S')
 LOG_PERIOD = 1.0  # s
 
 
-class RobotNode(Node, Generic[S]):
+class RobotNode(ReceivingNode, Generic[S]):
     """A node for one robot.
 
     A subclass overrides what concerns it: `topics`, `describe`, `check_description`,
@@ -260,16 +259,7 @@ class RobotNode(Node, Generic[S]):
             self._calls.get()()
 
     def refuse(self, topic: str, error: Exception, is_throttled: bool = True) -> None:
-        """Count and log that a message cannot be used.
-
-        Parameters
-        ----------
-        topic : str
-        error : Exception
-            Of one that is no HodynError, a fault of this package, the traceback is logged.
-        is_throttled : bool
-            Whether no more than one in a second is logged.
-        """
+        """Count and log that a message cannot be used; see `ReceivingNode.refuse`."""
         if not isinstance(error, HodynError):  # a fault of ours
             self._log_traceback()
         self.diagnostics.refused(topic, str(error), refusal_kind(error))

@@ -13,8 +13,9 @@ from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.friction import FrictionLaw, friction_from_config
-from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.names import INTERPOLATIONS
 from hodyn_ros.ros.base.parameters import (
     Entry,

@@ -6,23 +6,22 @@ rclpy would drop uncounted what is not UTF-8, and unpack a million names.
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 
 from hodyn_ros.errors import MessageError, SizeError
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.diagnostics import publisher_names, unheard_publishers
+from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names, unheard_publishers
 from hodyn_ros.ros.base.executor import take_following
 from hodyn_ros.streams.health import LOST
 from hodyn_ros.streams.robot import DESCRIPTION
-
-if TYPE_CHECKING:
-    from hodyn_ros.ros.base.node import RobotNode
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks
@@ -86,12 +85,42 @@ class Topic(NamedTuple):
         return cls(name, kind, take, profile, is_sample=False, as_bytes=True)
 
 
+class ReceivingNode(Node):
+    """What an input needs of its node.
+
+    Attributes
+    ----------
+    settings : object
+        Parameters in use.
+    diagnostics : Diagnostics
+    received : int
+        When the message that is being taken has arrived, by the system's clock [ns]; 0: unknown.
+    """
+
+    settings: Any
+    diagnostics: Diagnostics
+    received: int
+
+    @abstractmethod
+    def refuse(self, topic: str, error: Exception, is_throttled: bool = True) -> None:
+        """Count and log that a message cannot be used.
+
+        Parameters
+        ----------
+        topic : str
+        error : Exception
+            Of one that is no HodynError, a fault of this package, the traceback is logged.
+        is_throttled : bool
+            Whether no more than one in a second is logged.
+        """
+
+
 class Input:
     """A subscription that looks at a message before it unpacks it.
 
     Parameters
     ----------
-    node : RobotNode
+    node : ReceivingNode
     topic : Topic
 
     Attributes
@@ -100,7 +129,7 @@ class Input:
     subscription : Subscription
     """
 
-    def __init__(self, node: RobotNode[Any], topic: Topic) -> None:
+    def __init__(self, node: ReceivingNode, topic: Topic) -> None:
         self._node, self._topic = node, topic
         self._numbers: dict[bytes, int] = {}  # the latest of every publisher
         self._warned: set[str] = set()  # what is said of publishers that are there

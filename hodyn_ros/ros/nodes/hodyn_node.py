@@ -42,8 +42,8 @@ from hodyn_ros.errors import (
     TrajectoryError,
     WrenchError,
 )
-from hodyn_ros.model.limits import EXTRA_QUANTITIES, LimitCheck
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import EXTRA_QUANTITIES, LimitCheck
 from hodyn_ros.names import listed
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import (

@@ -38,8 +38,8 @@ from hodyn_ros.errors import (
     TrajectoryError,
     WrenchError,
 )
-from hodyn_ros.model.limits import LimitedJoints, find_violations_in_blocks
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import LimitedJoints, find_violations_in_blocks
 from hodyn_ros.names import listed
 from hodyn_ros.retiming.splicing import splice
 from hodyn_ros.ros.base.conversions import (

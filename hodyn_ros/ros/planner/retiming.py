@@ -12,8 +12,9 @@ from hodyn_ros.analysis.sampling import controller_trajectory
 from hodyn_ros.checks import Array, check_choice, checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import HodynError, JointNameError, RequestError
-from hodyn_ros.model.limits import MAGNITUDES, MotionLimits, Violation
+from hodyn_ros.model.limits import MAGNITUDES, MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import Violation
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.retiming.scaling import Limiting
 from hodyn_ros.retiming.timings import new_timing

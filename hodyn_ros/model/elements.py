@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from typing import TypeVar
-from xml.etree.ElementTree import Element
+from typing import Any, TypeVar
+from xml.etree.ElementTree import Element, ParseError, fromstring
+from xml.parsers import expat
 
 import numpy as np
 
@@ -31,6 +33,56 @@ def read_element(read: Callable[..., T], element: Element, *arguments: object) -
             f'The robot description is not a valid URDF: {element.tag} {element.get("name")!r}: '
             f'{problem}.'
         ) from None
+
+
+def parse_xml(xml: str | bytes, language: str = 'a URDF') -> tuple[Element, bytes]:
+    """Root element of an XML text, and its bytes.
+
+    Parameters
+    ----------
+    xml : str or bytes
+        Bytes are decoded as the text declares.
+    language : str
+        What is expected, for messages.
+
+    Raises
+    ------
+    ModelError
+        If it is no XML, or has document types or entities.
+    """
+    raw = text = xml if isinstance(xml, bytes) else xml.encode(errors='surrogatepass')
+    if isinstance(xml, str):
+        # The text is decoded already: an encoding declaration in it no longer holds.
+        text = re.sub(
+            rb'^(\xef\xbb\xbf|[ \t\r\n])*(<\?xml.*?\?>\s*)?',
+            b'',
+            raw,
+            count=1,
+            flags=re.DOTALL,
+        )
+
+    def refuse(*_: Any) -> None:
+        raise ModelError(
+            'The robot description contains a document type declaration or entities; remove '
+            f'<!DOCTYPE ...>, {language} needs none.'
+        )
+
+    guard = expat.ParserCreate()
+    guard.StartDoctypeDeclHandler = refuse
+    guard.EntityDeclHandler = refuse
+    try:
+        guard.Parse(text, True)
+        return fromstring(text), raw
+    except (expat.ExpatError, ParseError, LookupError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise
+        start = text.lstrip()[:1]
+        hint = (
+            ''
+            if start in (b'<', b'')
+            else f' Expected the text of {language}, which starts with <.'
+        )
+        raise ModelError(f'The robot description is not XML: {error}.{hint}') from error
 
 
 def plain_tag(element: Element) -> str:

@@ -15,7 +15,7 @@ from hodyn_ros.names import listed
 VERSIONS = ('1.0', '1.1', '1.2')
 """Supported versions of URDF."""
 
-# Elements of URDF+ that close loops or couple joints, see `hodyn_ros.model.urdf_loops`.
+# Elements of URDF+ that close loops or couple joints, see `hodyn_ros.model.loops_in_xml`.
 _LOOPS = {
     'loop': {'predecessor', 'successor', 'axis'},
     'coupling': {'predecessor', 'successor', 'ratio'},

@@ -25,8 +25,7 @@ import numpy as np
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.assembly import MOVING_JOINT_TYPES, Joint, RobotDescription
-from hodyn_ros.model.loops import Coupling, Loop
-from hodyn_ros.model.urdf_elements import (
+from hodyn_ros.model.elements import (
     InvalidError,
     child_of,
     needed_child,
@@ -38,6 +37,7 @@ from hodyn_ros.model.urdf_elements import (
     read_element,
     text_of,
 )
+from hodyn_ros.model.loops import Coupling, Loop
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 

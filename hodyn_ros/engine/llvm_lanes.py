@@ -30,6 +30,11 @@ def in_lanes(kind: ir.Type, lanes: int) -> ir.Type:
     return kind if lanes == 1 else ir.VectorType(kind, lanes)
 
 
+def padded(count: int, width: int) -> int:
+    """Count rounded up to whole chunks of a width."""
+    return -(-count // width) * width
+
+
 def size_of(kind: ir.Type) -> int:
     """Bytes of a number."""
     return 4 if kind == SINGLE else 8
@@ -148,13 +153,22 @@ class LaneWriter:
         """Subtract; the difference may be fused with a product."""
         return self.builder.fsub(a, b, flags=FLAGS)
 
-    def negative(self, a: ir.Value) -> ir.Value:
+    def negate(self, a: ir.Value) -> ir.Value:
         """Change the sign."""
         return self.subtract(self.number(-0.0), a)
 
     def multiply(self, a: ir.Value, b: ir.Value) -> ir.Value:
         """Multiply; the product may be fused with a sum."""
         return self.builder.fmul(a, b, flags=FLAGS)
+
+    def sign(self, value: ir.Value) -> ir.Value:
+        """Sign of a value, -1, 0 or 1."""
+        builder, zero, one = self.builder, self.number(0.0), self.number(1.0)
+        forward, back = (
+            builder.select(builder.fcmp_ordered(order, value, zero), one, zero)
+            for order in ('>', '<')
+        )
+        return builder.fsub(forward, back)
 
     def inverse(self, pivot: ir.Value, size: ir.Value) -> ir.Value:
         """Reciprocal; NaN where the pivot is rounding of zero, see `program.SINGULAR`."""
@@ -169,7 +183,7 @@ class LaneWriter:
         arrays: Mapping[str, Elements],
         strided: Mapping[str, tuple[ir.Value, ir.Value]] = MappingProxyType({}),
     ) -> None:
-        """Write a program that reads and writes arrays.
+        """Write a program, without functions of `GATHERED`, that reads and writes arrays.
 
         The elements of strided ones, given by pointer and stride, have a number for each lane and
         are a stride apart.
@@ -197,10 +211,9 @@ class LaneWriter:
                 values.append(self.load(arrays[a], b))
             elif kind == 'constant':
                 values.append(self.number(a))
-            elif kind == 'negate':
-                values.append(self.negative(values[a]))
             else:
-                values.append(getattr(self, kind)(values[a], values[b]))
+                operands = (values[a],) if b is None else (values[a], values[b])
+                values.append(getattr(self, kind)(*operands))
         for array, index, step in program.outputs:
             self.store_lanes(values[step], place(array, index))
 

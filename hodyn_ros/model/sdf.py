@@ -30,18 +30,20 @@ from hodyn_ros.model.assembly import (
     described_link,
     naming_file,
 )
-from hodyn_ros.model.inertia import TENSOR
-from hodyn_ros.model.limits import Limits
-from hodyn_ros.model.loops import Loop
-from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.model.urdf import INERTIA, NO_LIMIT, parse_xml, xml_text
-from hodyn_ros.model.urdf_elements import (
+from hodyn_ros.model.elements import (
     InvalidError,
     child_of,
     numbers_in,
+    parse_xml,
     text_of,
 )
-from hodyn_ros.model.urdf_loops import sdf_axis, sdf_frame
+from hodyn_ros.model.inertia import TENSOR
+from hodyn_ros.model.limits import Limits
+from hodyn_ros.model.loops import Loop
+from hodyn_ros.model.loops_in_xml import sdf_axis, sdf_frame
+from hodyn_ros.model.provenance import Provenance
+from hodyn_ros.model.sources import xml_text
+from hodyn_ros.model.urdf import INERTIA, NO_LIMIT
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
