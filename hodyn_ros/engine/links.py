@@ -59,13 +59,14 @@ def link_program(model: Mechanism, link: str, expressed_in: str, K: int) -> Robo
     x, y, p = base @ x, base @ y, base @ p + origin
     rows = [*zip(x, y, x.cross(y), p.order(0)), (0.0, 0.0, 0.0, 1.0)]
     recorder.outputs('pose', [number for row in rows for number in row])
-    if expressed_in == 'body':
-        v, w = (axes @ part for part in _twist_of_last(joints).moved(-tip))
-    else:
-        v, w = (base @ part for part in _twist_from_first(joints))
-        v = p.rate() if expressed_in == 'hybrid' else v + origin.cross(w)
-    orders = zip(*(derivatives(number, K - 1) for number in (*w, *v)))
-    recorder.outputs('twist', [number for order in orders for number in order])
+    if K > 1:
+        if expressed_in == 'body':
+            v, w = (axes @ part for part in _twist_of_last(joints).moved(-tip))
+        else:
+            v, w = (base @ part for part in _twist_from_first(joints))
+            v = p.rate() if expressed_in == 'hybrid' else v + origin.cross(w)
+        orders = zip(*(derivatives(number, K - 1) for number in (*w, *v)))
+        recorder.outputs('twist', [number for order in orders for number in order])
     return RobotProgram(
         recorder.program(),
         model.n_joints,

@@ -17,9 +17,10 @@ in the columns of j, are
     F_0: S_j^T (B D + M E + co(W) S),   S^T (B D_j + M E_j),
     F_1: S_j^T (B S + 2 M D),           S^T (B S_j + 2 M D_j).
 
-All is in the frame of the joint. W includes wrenches that are fixed in their links. With L the sum
-of the others, about points that are fixed in the base, and p = sum f r^T of the forces f of those
-hybrid wrenches whose points r move along, F_0 has besides, with P = [[p - trace(p) 1, 0], [[f], 0]],
+All is in the frame of the joint. W includes wrenches that are fixed in their links. With L the
+sum of the others, about points that are fixed in the base, and p = sum f r^T of the forces f of
+those hybrid wrenches whose points r move along, F_0 has besides, with
+P = [[p - trace(p) 1, 0], [[f], 0]],
 
     S_j^T P^T S,   S_j^T (co(L) + P^T) S,   L without the forces of hybrid wrenches.
 

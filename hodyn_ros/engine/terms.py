@@ -389,7 +389,7 @@ class Flow(Sums):
         E = self.E + cross_matrix(d * (2.0 * trace(H) + a @ d))
         E = plus_unit(E + (-d).outer(b), b @ d)
         # Row r of H times D is r x d, D times column c is d x c.
-        E = E + Matrix(*(row.cross(d) for row in H))
+        E = E + Matrix(*(d.cross(row) for row in H))
         E = (E.T + Matrix(*(column.cross(d) for column in H.T))).T
         return Flow(a, b + d.cross(a), H + d.outer(a), E)
 
