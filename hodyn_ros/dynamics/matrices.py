@@ -20,7 +20,6 @@ from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
     MASS_MATRIX,
-    PARTIALS,
     REGRESSOR,
     WEIGHT,
 )
@@ -143,7 +142,7 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     model : RobotModel
     motion : array-like, shape (..., K, n)
     name : str
-        `MASS_MATRIX`, a Coriolis matrix, `WEIGHT`, `REGRESSOR` or `PARTIALS` of `engine.program`.
+        `MASS_MATRIX`, a Coriolis matrix, `WEIGHT` or `REGRESSOR` of `engine.program`.
 
     Returns
     -------
@@ -158,7 +157,7 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     result: Array | None = quick(model, name, motion)
     if result is not None:
         return result
-    lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3, PARTIALS: 3}.get(name, 2)
+    lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3}.get(name, 2)
     samples = Arguments(model, motion, lowest_K)
     find = _of_tree if model.closure is None else _of_loops
     shape = Term(name, samples.K).shape(model)
