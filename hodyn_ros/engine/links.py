@@ -10,9 +10,7 @@ section II.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from hodyn_ros.engine.bodies import NO_LOAD, JointMotion, Load
+from hodyn_ros.engine.bodies import Load
 from hodyn_ros.engine.frames import frames_of, position, rotation
 from hodyn_ros.engine.program import Part, Recorder, RobotProgram
 from hodyn_ros.engine.vectors import AXIS, ZERO
@@ -60,10 +58,17 @@ def link_program(model: Mechanism, link: str, expressed_in: str, K: int) -> Robo
     rows = [*zip(x, y, x.cross(y), p.order(0)), (0.0, 0.0, 0.0, 1.0)]
     recorder.outputs('pose', [number for row in rows for number in row])
     if K > 1:
+        w, v = ZERO, ZERO
         if expressed_in == 'body':
-            v, w = (axes @ part for part in _twist_of_last(joints).moved(-tip))
+            for joint in joints:
+                w, v = joint.twist_outward(w, v)
+            w, v = axes @ w, axes @ (v + w.cross(tip))
         else:
-            v, w = (base @ part for part in _twist_from_first(joints))
+            # A twist changes its frame as a load with the moment v and the force w does.
+            for joint in reversed(joints):
+                own = Load(v + joint.slide.rate(), w + AXIS * joint.rate)
+                v, w = joint.inward(own)
+            w, v = base @ w, base @ v
             v = p.rate() if expressed_in == 'hybrid' else v + origin.cross(w)
         orders = zip(*(derivatives(number, K - 1) for number in (*w, *v)))
         recorder.outputs('twist', [number for order in orders for number in order])
@@ -74,22 +79,3 @@ def link_program(model: Mechanism, link: str, expressed_in: str, K: int) -> Robo
         Part('pose', 16, True),
         Part('twist', 6 * (K - 1), True),
     )
-
-
-# A twist (w, v) changes its frame as a load with the moment v and the force w does.
-
-
-def _twist_of_last(joints: Sequence[JointMotion]) -> Load:
-    """Twist of the last body in its own axes."""
-    w, v = ZERO, ZERO
-    for joint in joints:
-        w, v = joint.twist_outward(w, v)
-    return Load(v, w)
-
-
-def _twist_from_first(joints: Sequence[JointMotion]) -> Load:
-    """Twist of the last body in the axes of the first one's parent, of the point at its origin."""
-    twist = NO_LOAD
-    for joint in reversed(joints):
-        twist = joint.inward(twist + Load(joint.slide.rate(), AXIS * joint.rate))
-    return twist

@@ -43,7 +43,7 @@ import numpy as np
 from hodyn_ros.engine.bodies import NO_LOAD, Body, Load, acceleration_matrix
 from hodyn_ros.engine.efforts import RigidBodies
 from hodyn_ros.engine.frames import frames_of, position, rotation
-from hodyn_ros.engine.program import NO_ARRAY, Attachment, Part, Recorder, RobotProgram
+from hodyn_ros.engine.program import Attachment, Part, Recorder, RobotProgram
 from hodyn_ros.engine.terms import (
     NULL,
     Blocks,
@@ -53,6 +53,7 @@ from hodyn_ros.engine.terms import (
     bracket,
     composites,
     power,
+    program_of_terms,
 )
 from hodyn_ros.engine.vectors import (
     ZERO,
@@ -65,7 +66,7 @@ from hodyn_ros.engine.vectors import (
 )
 from hodyn_ros.engine.walker import Rows, inward, motion_inputs, outward
 from hodyn_ros.lie import se3
-from hodyn_ros.lie.jets import derivatives
+from hodyn_ros.lie.jets import Jet, derivative
 from hodyn_ros.model.friction import friction_slopes
 from hodyn_ros.model.mechanism import Mechanism
 
@@ -83,20 +84,20 @@ def partials_program(
     motion = motion_inputs(recorder, model, K)
     given = recorder.inputs('wrench', 6 * orders * len(wrenches))
     F = _by_the_state(model, motion, wrenches, given)
-    series = [[derivatives(value, orders) for value in entries] for entries in F]
-    for index, (m, i, k, j) in enumerate(np.ndindex(orders, n, K, n)):
-        value: Number = 0.0
-        for order, F_ij in enumerate(entries[i * n + j] for entries in series):
-            if 0 <= k - order <= m:
-                value = value + float(comb(m, k - order)) * F_ij[m - k + order]
-        recorder.output('term', index, value)
-    return RobotProgram(
-        recorder.program(),
-        model.n_joints,
-        K,
-        Part('wrench', len(given), False),
-        Part('term', orders * n * K * n, True),
-    )
+    entries = [*zip(*F)]
+
+    def by_motion(i: int, k: int, j: int) -> Jet:
+        """Derivatives of all orders m of effort i by derivative k of position j."""
+        values: list[Number] = [0.0] * orders
+        for order, F_ij in enumerate(entries[i * n + j]):
+            for m in range(max(k - order, 0), orders if k >= order else 0):
+                part = derivative(F_ij, m - k + order)
+                values[m] = values[m] + float(comb(m, k - order)) * part
+        return Jet(values)
+
+    values = [by_motion(*index) for index in np.ndindex(n, K, n)]
+    middle = Part('wrench', len(given), False)
+    return program_of_terms(recorder, model, K, orders, values, middle)
 
 
 def _by_the_state(
@@ -195,10 +196,9 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
     ((k n + j) n_bodies + i) 10 + l.
     """
     recorder, frames = Recorder(), frames_of(model)
-    orders, size = K - 2, model.n_joints * 10 * model.n_bodies
-    values: list[Number] = [0.0] * (orders * size)
+    values: list[Number] = [0.0] * (model.n_joints * 10 * model.n_bodies)
     robot = RigidBodies(model, frames, motion_inputs(recorder, model, K))
-    joints = [joint.first(orders) for joint in robot.joints]
+    joints = [joint.first(K - 2) for joint in robot.joints]
 
     def outwards(i: int, parent: dict[int, Screw]) -> dict[int, Screw]:
         passed = {j: joints[i].screw_outward(*screw) for j, screw in parent.items()}
@@ -221,8 +221,5 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
             first = 10 * (int(model.coordinate[j]) * model.n_bodies + i)
             for index, load in enumerate(loads, first):
                 effort = float(model.multiplier[j]) * power(load, screw)
-                for k, value in enumerate(derivatives(effort, orders)):
-                    values[k * size + index] = values[k * size + index] + value
-    recorder.outputs('term', values)
-    result = Part('term', len(values), True)
-    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
+                values[index] = values[index] + effort
+    return program_of_terms(recorder, model, K, K - 2, values)

@@ -89,11 +89,22 @@ def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
         values = _mass_matrix(Tree(model, joints), constants)
     else:
         values = _weight(Tree(model, joints), constants)
-    orders = K - coriolis
+    return program_of_terms(recorder, model, K, K - coriolis, values)
+
+
+def program_of_terms(
+    recorder: Recorder,
+    model: Mechanism,
+    K: int,
+    orders: int,
+    values: Sequence[Number],
+    middle: Part = NO_ARRAY,
+) -> RobotProgram:
+    """Program whose output 'term' has derivative k of the i-th of N values at k N + i."""
     rows = zip(*(derivatives(value, orders) for value in values))
     recorder.outputs('term', [value for row in rows for value in row])
     result = Part('term', orders * len(values), True)
-    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, middle, result)
 
 
 def mass_rows(
