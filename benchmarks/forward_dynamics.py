@@ -24,14 +24,9 @@ from benchmarks.peers import casadi_code, pinocchio_cpp, pinocchio_python
 from benchmarks.tables import Benchmark, Picture, Table, microseconds, say
 from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
 from hodyn_ros import forward_dynamics, inverse_dynamics, mass_matrix
-from hodyn_ros.engine.engine import (
-    COMPILED_ROBOT,
-    COMPILED_TREE,
-    BodyDynamics,
-    engine_of,
-    unavailable,
-)
+from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.engine.program import FORWARD
+from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, Request
 
 Array = NDArray[np.float64]
 
@@ -120,7 +115,7 @@ def kernels(case: Case, effort: Array, which: str) -> list[Contestant]:
     if reason:
         raise NotInstalled(str(reason))
     orders = effort.shape[1]
-    request = BodyDynamics(FORWARD, orders, form=FORMS[which])
+    request = Request(FORWARD, orders + 2, form=FORMS[which])
     kernel = engine_of(case.model).prepare(request)
     if kernel is None:
         raise NotInstalled(f'orders {_span(orders)}: the program is too long to compile')
@@ -248,7 +243,7 @@ def orders_of_panda(size: Size) -> list[dict[str, float]]:
     for order in range(size.orders + 1):
         say(f'order {order}')
         effort = efforts(case, order + 1)
-        program = engine_of(case.model).program(BodyDynamics(FORWARD, order + 1)).program
+        program = engine_of(case.model).program(Request(FORWARD, order + 3)).program
         row: dict[str, float] = {COUNTS[0]: program.flops + program.counts()['inverse']}
         alone, _, batch = public(case, effort)
         entries = {TIMES[0]: alone, TIMES[2]: batch}

@@ -32,14 +32,8 @@ from benchmarks.tables import Benchmark, Picture, Table, microseconds, say
 from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
 from hodyn_ros import RobotModel, generate_code, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
-from hodyn_ros.engine.engine import (
-    COMPILED_ROBOT,
-    COMPILED_TREE,
-    MOST_BODIES,
-    Efforts,
-    engine_of,
-    unavailable,
-)
+from hodyn_ros.engine.engine import MOST_BODIES, engine_of, unavailable
+from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, Request
 
 Array = NDArray[np.float64]
 Maker = Callable[[Case], list[Contestant]]
@@ -157,7 +151,9 @@ class Kernel(NamedTuple):
             raise NotInstalled(str(unavailable()))
         if self.form != COMPILED_TREE and case.model.n_bodies > MOST_BODIES:
             raise NotInstalled(f'straight-line code is for up to {MOST_BODIES} bodies')
-        made = engine_of(case.model).prepare(Efforts(2, (), self.form, self.single))
+        made = engine_of(case.model).prepare(
+            Request(EFFORTS, 5, form=self.form, single=self.single)
+        )
         assert made is not None
         dtype = np.float32 if self.single else np.float64
         motion = case.motion.astype(dtype)

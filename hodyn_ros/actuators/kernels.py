@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from math import prod
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.engine.engine import Engine
+from hodyn_ros.engine.engine import Compiler
 from hodyn_ros.resources import compiled_function
 from hodyn_ros.typing import Array
 
@@ -65,7 +64,7 @@ class ElasticKernel:
     def __call__(self, samples: int, *arguments: Any) -> int:
         """Compute; arrays are contiguous."""
         if self.compiled is None:
-            _engine.kernel(self, samples * _WEIGHT)  # type: ignore[arg-type]
+            _compiler.kernel(self, samples * _WEIGHT)
         return (self.compiled or self.interpreted)(samples, *arguments)
 
     def interpreted(self, samples: int, *arguments: Any) -> int:
@@ -73,8 +72,8 @@ class ElasticKernel:
         with np.errstate(all='ignore'):
             return self._function(samples, *arguments)
 
-    def make(self, _: Any) -> Callable[..., int]:
-        """Machine code of the function, compiled or from the disk; for `Engine`, as `offer`."""
+    def make(self) -> Callable[..., int]:
+        """Machine code of the function, compiled or from the disk, which is used from now on."""
         import numba
 
         _register()
@@ -91,15 +90,12 @@ class ElasticKernel:
         }
         read['w'] = numba.types.Array(number, 2, 'C')
         signature = integer(integer, *(read[letter] for letter in self._types))
-        return compiled_function(self._function, signature, error_model='numpy')
-
-    def offer(self, _: Any, compiled: Callable[..., int]) -> None:
-        """Use machine code from now on."""
-        self.compiled = compiled
+        self.compiled = compiled_function(self._function, signature, error_model='numpy')
+        return self.compiled
 
     def prepare(self) -> None:
         """Have machine code from the first call on; there is a compiler."""
-        _engine.prepare(self)  # type: ignore[arg-type]
+        _compiler.prepare(self)
 
 
 @cache
@@ -112,7 +108,14 @@ def _register() -> None:
         register_jitable(error_model='numpy', forceinline=inline)(helper)
 
 
-_engine = Engine(SimpleNamespace(name='elastic joints'))  # type: ignore[arg-type]
+class _Compiler(Compiler[ElasticKernel, Callable[..., int]]):
+    """Of elastic kernels."""
+
+    def make(self, request: ElasticKernel) -> Callable[..., int]:
+        return request.make()
+
+
+_compiler = _Compiler('elastic joints')
 
 
 # --- Laws of springs ----------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, MotionError
-from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 

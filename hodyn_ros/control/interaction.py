@@ -53,7 +53,7 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
-from hodyn_ros.kinematics.joints import link_or_tip
+from hodyn_ros.kinematics.motions import link_or_tip
 from hodyn_ros.lie import so3
 from hodyn_ros.typing import Array
 

@@ -23,7 +23,7 @@ from hodyn_ros.dynamics.moving_base import (
     floating_base_forward_dynamics,
     moving_base_inverse_dynamics,
 )
-from hodyn_ros.dynamics.partials import inverse_dynamics_derivatives
+from hodyn_ros.dynamics.partial_derivatives import inverse_dynamics_derivatives
 from hodyn_ros.dynamics.regressor import (
     BaseParameters,
     base_parameters,

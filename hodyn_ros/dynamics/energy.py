@@ -1,7 +1,7 @@
 """Kinetic and potential energy of a robot along a motion, with time derivatives of any order.
 
-Source: notes on Lagrangian dynamics, eqs. (36) and (38), in body-fixed twists. Without wrenches
-and friction the power of the joints is the rate of their sum: qd^T Q = d/dt (T + U).
+Source: notes on Lagrangian dynamics, eqs. (36) and (38), over poses as jets. Without wrenches and
+friction the power of the joints is the rate of their sum: qd^T Q = d/dt (T + U).
 """
 
 from __future__ import annotations
@@ -10,16 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.kinematics.closed_loops import opened
-from hodyn_ros.kinematics.joints import (
-    JointTransforms,
-    body_coordinates,
-    body_poses,
-    body_twists,
-    checked_motion,
-    checked_result,
-)
-from hodyn_ros.lie import leibniz
-from hodyn_ros.lie.so3 import cross
+from hodyn_ros.kinematics.motions import body_coordinates, checked_motion, checked_result
+from hodyn_ros.kinematics.poses import blocks, poses_in_base
+from hodyn_ros.lie import Jet, jets
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -47,12 +40,14 @@ def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     with np.errstate(over='ignore', invalid='ignore'):
         coordinates = body_coordinates(model, motion.reshape(-1, K, n))
-        transforms = JointTransforms(model, coordinates[:, :-1])
         energy = np.zeros((len(coordinates), K - 1))
-        for V, M in zip(body_twists(model, coordinates, transforms), model.M_body):
-            energy += 0.5 * leibniz.bilinear(_dot, V, V @ M)[..., 0]
-        qd = coordinates[:, 1:]
-        energy += 0.5 * leibniz.bilinear(_dot, qd, model.armature * qd)[..., 0]
+        for block in blocks(len(coordinates), 64 * K * model.n_bodies):
+            q = Jet.along(coordinates[block], 1)
+            # With second moments S of the mass, T = 1/2 tr(dC/dt S dC/dt^T) for each body.
+            rates = poses_in_base(model, q).rate()
+            bodies = jets.product(rates @ second_moments(model), rates, _inner)
+            rotors = (model.armature * q.rate() * q.rate()).map(lambda x: x.sum(axis=1))
+            energy[block] = (0.5 * (bodies + rotors)).array(1)
     return checked_result(energy, motion).reshape(*batch, K - 1)
 
 
@@ -81,27 +76,30 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
     model, motion = opened(model, checked_motion(model, motion, lowest_K=1))
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     with np.errstate(over='ignore', invalid='ignore'):
-        coordinates = body_coordinates(model, motion.reshape(-1, K, n))
-        poses = body_poses(model, coordinates[:, 0])
-        energy = np.zeros((len(coordinates), K))
-        for pose, M in zip(poses, model.M_body):
-            # U = -sum_i m_i g^T p_i, and its rate is -sum_i g^T h_i with the linear momenta h_i.
-            # M = [[Theta, m c~], [-m c~, m 1]]: mass and mass times centre of mass.
-            mass, first_moment = M[5, 5], M[[2, 0, 1], [4, 5, 3]]
-            p = mass * pose[:, :3, 3] + pose[:, :3, :3] @ first_moment
-            energy[:, 0] -= p @ model.gravity
-        if K > 1:
-            twists = body_twists(
-                model, coordinates, JointTransforms(model, coordinates[:, :-1])
-            )
-            for pose, M, V in zip(poses, model.M_body, twists):
-                # The linear momentum in body axes and its derivatives in a frame at rest.
-                h = leibniz.from_moving_frame((V @ M)[..., 3:], V[..., :3], cross)
-                g = model.gravity @ pose[:, :3, :3]
-                energy[:, 1:] -= (h @ g[..., None])[..., 0]
+        q = Jet.along(body_coordinates(model, motion.reshape(-1, K, n)), 1)
+        # U = -sum_i g^T (m_i p_i); the last column of C_i S_i is the mass times (p_i, 1).
+        weights = np.einsum(
+            'i,bj->bij', [*model.gravity, 0.0], second_moments(model)[..., 3]
+        )
+        poses = poses_in_base(model, q)
+        energy = Jet(-np.tensordot(x, weights, axes=3) for x in poses).array(1)
     return checked_result(energy, motion).reshape(*batch, K)
 
 
-def _dot(a: Array, b: Array) -> Array:
-    """Product of vectors along the last axis."""
-    return np.asarray((a * b).sum(axis=-1, keepdims=True))
+def _inner(a: Array, b: Array) -> Array:
+    """Sums of the products of all numbers in the matrices (N, n_bodies, 4, 4) of each sample."""
+    return np.asarray(np.einsum('nbij,nbij->n', a, b))
+
+
+def second_moments(model: RobotModel) -> Array:
+    """Integrals of x x^T over the masses of the bodies, x = (point, 1) in the body's frame.
+
+    Shape (n_bodies, 4, 4): [[S, m c], [m c^T, m]], S = tr(Theta) / 2 - Theta [kg m^2].
+    """
+    # M = [[Theta, m c~], [-m c~, m 1]].
+    moments, Theta = np.empty((model.n_bodies, 4, 4)), model.M_body[:, :3, :3]
+    trace = Theta.trace(axis1=1, axis2=2)[:, None, None]
+    moments[:, :3, :3] = 0.5 * trace * np.eye(3) - Theta
+    moments[:, :3, 3] = moments[:, 3, :3] = model.M_body[:, [2, 0, 1], [4, 5, 3]]
+    moments[:, 3, 3] = model.M_body[:, 5, 5]
+    return moments

@@ -23,18 +23,12 @@ from hodyn_ros.checks import check_choice, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
-from hodyn_ros.engine.engine import (
-    COMPILED_ROBOT,
-    COMPILED_TREE,
-    BodyDynamics,
-    compute,
-    engine_of,
-    quick,
-)
+from hodyn_ros.engine.engine import compute, engine_of, has_articulated_bodies, quick
 from hodyn_ros.engine.program import FORWARD, SINGULAR
+from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, Request
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
-from hodyn_ros.kinematics.joints import motion_array, overflow
+from hodyn_ros.kinematics.motions import motion_array, overflow
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -107,7 +101,7 @@ def forward_dynamics(
     check_choice('algorithm', algorithm, ALGORITHMS, HodynError)
     given = given_efforts(model, state, effort, wrench)
     m, n = given.whole.others[0].shape[1:]
-    request = _request(model, algorithm, BodyDynamics(FORWARD, m, given.links))
+    request = _request(model, algorithm, Request(FORWARD, m + 2, given.links))
 
     def find(part: Batch, found: Array) -> bool:
         done = compute(model, request, part.motion, part.packed(), found)
@@ -128,9 +122,9 @@ def _refused(model: RobotModel, part: Batch, free: Sequence[int] | None = None) 
     return False
 
 
-def _request(model: RobotModel, algorithm: str, request: BodyDynamics) -> BodyDynamics:
+def _request(model: RobotModel, algorithm: str, request: Request) -> Request:
     """What the engine is asked for; its kernel is made at once for an algorithm by name."""
-    if algorithm == 'articulated_bodies' and not request.loops(model):
+    if algorithm == 'articulated_bodies' and not has_articulated_bodies(model, request):
         raise HodynError(
             'Articulated bodies compute up to four derivatives of the accelerations without '
             "wrenches, friction and mimic joints; use algorithm='auto'."
@@ -208,7 +202,7 @@ def hybrid_dynamics(
     part = given.whole
     whole, efforts = part.motion.copy(), part.others[0].copy()
     found, m = np.empty_like(efforts), efforts.shape[1]
-    request = BodyDynamics(FORWARD, m, given.links, tuple(which))
+    request = Request(FORWARD, m + 2, given.links, prescribed=tuple(which))
     done = compute(model, request, part.motion, part.packed(), found)
     if done is None:
         whole = _order_by_order(model, given, whole, free)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,17 +14,9 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.formulations import FORMULATIONS, spatial
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_on_bodies
-from hodyn_ros.engine.engine import (
-    COMPILED_ROBOT,
-    COMPILED_TREE,
-    EFFORTS,
-    HIGHEST_ORDER,
-    ClosedLoops,
-    Efforts,
-    Engine,
-    quick,
-)
+from hodyn_ros.engine.engine import HIGHEST_ORDER, Engine, engine_of, quick
 from hodyn_ros.engine.frames import frames_of
+from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, Request
 from hodyn_ros.errors import HodynError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import (
@@ -35,7 +26,7 @@ from hodyn_ros.kinematics.closed_loops import (
 )
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kinematics
-from hodyn_ros.kinematics.joints import (
+from hodyn_ros.kinematics.motions import (
     body_coordinates,
     independent_efforts,
 )
@@ -126,9 +117,17 @@ def inverse_dynamics(
             return effort  # type: ignore[no-any-return]
     samples = Arguments(model, motion, loads=loads_of(model, wrench))
     kind = _precision(dtype)
-    choice = _choose(model, algorithm, samples, num_threads, kind is np.float32)
+    if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
+        raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
+    code = _code(model, algorithm, samples, samples.N, kind is np.float32)
+
+    def compute(part: Batch, efforts: Array) -> bool:
+        if model.closure is None:
+            return _of_tree(model, algorithm, code, part, efforts, int(num_threads))
+        return _of_loops(model, algorithm, code, part, efforts, int(num_threads))
+
     shape = samples.K - 2, model.n_joints
-    return samples.compute(choice.compute, shape, out, choice.block, kind)
+    return samples.compute(compute, shape, out, COMPILED_BLOCK, kind)
 
 
 def _precision(dtype: Any) -> type[np.floating[Any]]:
@@ -176,7 +175,9 @@ def chosen_algorithm(
         As `inverse_dynamics`.
     """
     samples = Arguments(model, motion, loads=loads_of(model, wrench))
-    return _choose(model, algorithm, samples, 1, ask=True).name
+    code = _code(model, algorithm, samples, 0)
+    kernel = code.loops or code.tree
+    return kernel.name if kernel else _formulation_of(algorithm)
 
 
 class LinkMotionEfforts(NamedTuple):
@@ -234,54 +235,6 @@ def inverse_dynamics_from_link_motion(
     return LinkMotionEfforts(effort, kinematics.motion, kinematics)
 
 
-def effort_deviations(
-    model: RobotModel,
-    motion: Array,
-    effort: Array,
-    wrenches: Sequence[Wrench],
-    motion_deviations: Array | None = None,
-    wrench_deviations: Sequence[Array | None] = (),
-    dynamics: Callable[..., Array] | None = None,
-) -> Array | None:
-    """Standard deviations of efforts, to first order, from those of motion and wrenches.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : ndarray, shape (K, n)
-    effort : ndarray, shape (K-2, n)
-        What `dynamics` makes of motion and wrenches.
-    wrenches : sequence of Wrench
-    motion_deviations : ndarray, shape (S, K, n), optional
-        Independent deviations of one standard deviation, as `Estimate.deviations` returns them;
-        None: the motion is exact.
-    wrench_deviations : sequence of (ndarray of shape (S, K-2, 6), or None)
-        The same of every wrench.
-    dynamics : callable, optional
-        What has computed the efforts, by default `inverse_dynamics`.
-
-    Returns
-    -------
-    ndarray, shape (K-2, n), or None
-        Root of the sum of the squared changes; None if all is exact.
-    """
-    found, dynamics = [], dynamics or inverse_dynamics
-    if motion_deviations is not None:
-        disturbed = dynamics(model, motion + motion_deviations, wrenches or None)
-        found.append(disturbed - effort)
-    for index, deviations in enumerate(wrench_deviations):
-        if deviations is not None:
-            others = list(wrenches)
-            values = np.asarray(others[index].values) + deviations
-            others[index] = replace(others[index], values=values)
-            motions = np.broadcast_to(motion, (len(deviations), *motion.shape))
-            found.append(dynamics(model, motions, others) - effort)
-    if not found:
-        return None
-    result: Array = np.sqrt(np.square(np.concatenate(found)).sum(axis=0))
-    return result
-
-
 def wrenches_in_tree(
     model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None = None
 ) -> Array:
@@ -297,107 +250,61 @@ def wrenches_in_tree(
         _, W = spatial.inter_body(model, coordinates, applied)
         return np.moveaxis(W, 0, 1)[:, : K - 2]
 
-    compute = partial(_by_formulation, model, transmitted)
-    return samples.compute(compute, (K - 2, model.n_bodies, 6), block=BLOCK)
+    compute = partial(_of_bodies, model, transmitted)
+    return samples.compute(compute, (K - 2, model.n_bodies, 6))
 
 
 # --- What computes ------------------------------------------------------------------------------
 
-_Compute = Callable[[Batch, Array], bool]
-"""Computes samples into an array of shape (N, ...); says whether motion and result are finite."""
+
+class _Code(NamedTuple):
+    """Compiled code for some samples; without any, a formulation computes."""
+
+    tree: Kernel | None = None
+    """Efforts of a tree, from its motion."""
+    loops: Kernel | None = None
+    """Efforts of a model with closed loops, from what `with_closed_positions` returns."""
 
 
-class _Choice(NamedTuple):
-    """Algorithm with the function that computes samples, and how many of them together."""
+def _code(
+    model: RobotModel, algorithm: str, samples: Arguments, count: int, single: bool = False
+) -> _Code:
+    """Compiled code that an algorithm has, or waits for if it has a name of `ENGINE`.
 
-    name: str
-    compute: _Compute
-    block: int
+    Of so many samples, that count for 'auto'. Closed loops have code of their own; only where they
+    can have none, that of their tree is asked for.
+    """
+    order, links = samples.K - 3, samples.links
+    if algorithm in ENGINE:
+        _check_order(algorithm, HIGHEST_ORDER, order)
+    elif algorithm != 'auto':
+        formulation = FORMULATIONS.get(algorithm)
+        if formulation is None:
+            raise HodynError(
+                f'The algorithm {algorithm!r} is unknown; choose one of auto, '
+                f'{", ".join((*FORMULATIONS, *ENGINE))}.'
+            )
+        if formulation.highest_order is not None:
+            _check_order(algorithm, formulation.highest_order, order)
+        return _Code()
+    elif order > HIGHEST_ORDER:
+        return _Code()
+    single = single and model.closure is None
+    request = Request(EFFORTS, samples.K, links, form=ENGINE.get(algorithm), single=single)
 
+    def kernel(engine: Engine) -> Kernel | None:
+        if algorithm in ENGINE:
+            return engine.prepare(request)
+        return engine.kernel(request, count)
 
-def _choose(
-    model: RobotModel,
-    algorithm: str,
-    samples: Arguments,
-    num_threads: int,
-    single: bool = False,
-    ask: bool = False,
-) -> _Choice:
-    """Algorithm for some samples; if only asked for, nothing is compiled for `auto`."""
-    if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
-        raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
-    order = samples.K - 3
-    if model.closure is not None:
-        if single:
-            return _rounded(_choose(model, algorithm, samples, num_threads))
-        tree = model.tree
-        of_tree = _choose(tree, algorithm, samples, num_threads, ask=ask)
-        through = partial(_through_loops, model, of_tree.compute)
-        choice = _Choice(of_tree.name, through, BLOCK)
-        return (
-            _choose_closed(model, samples, ask, choice) if algorithm == 'auto' else choice
-        )
-    kernel = None
-    if algorithm in ENGINE or algorithm == 'auto' and order <= HIGHEST_ORDER:
-        engine, links = model.kept(Engine), samples.links
-        if algorithm == 'auto':
-            request = Efforts(order, links, None, single)
-            kernel = engine.kernel(request, 0 if ask else samples.N)
-        else:
-            _check_order(algorithm, HIGHEST_ORDER, order)
-            kernel = engine.prepare(Efforts(order, links, ENGINE[algorithm], single))
-    if kernel is not None:
-        compute = partial(_by_kernel, model, kernel, int(num_threads))
-        return _Choice(kernel.name, compute, COMPILED_BLOCK)
-    if algorithm == 'auto':
-        algorithm = 'nth_order'
-    if algorithm not in FORMULATIONS:
-        raise HodynError(
-            f'The algorithm {algorithm!r} is unknown; choose one of auto, '
-            f'{", ".join((*FORMULATIONS, *ENGINE))}.'
-        )
-    formulation = FORMULATIONS[algorithm]
-    if formulation.highest_order is not None:
-        _check_order(algorithm, formulation.highest_order, order)
-
-    def efforts(coordinates: Array, applied: Mapping[int, Array]) -> Array:
-        joint_efforts = formulation.body_efforts(model, coordinates, applied)
-        if np.any(model.armature):
-            joint_efforts += model.armature * coordinates[:, 2:]
-        _add_friction(model, coordinates, joint_efforts)
-        return independent_efforts(model, joint_efforts)
-
-    choice = _Choice(algorithm, partial(_by_formulation, model, efforts), BLOCK)
-    return _rounded(choice) if single else choice
-
-
-def _rounded(choice: _Choice) -> _Choice:
-    """The same for parts and results of float32, computed in float64."""
-
-    def compute(part: Batch, results: Array) -> bool:
-        efforts = np.empty(results.shape)
-        motion = part.motion.astype(np.float64)
-        finite = choice.compute(part._replace(motion=motion), efforts)
-        results[...] = efforts
-        return finite and is_finite(results)
-
-    return choice._replace(compute=compute, block=BLOCK)
-
-
-def _choose_closed(
-    model: RobotModel, samples: Arguments, ask: bool, through: _Choice
-) -> _Choice:
-    """Compiled code of a robot with closed loops if there is some, else `through` its tree."""
-    order, kernel = samples.K - 3, None
-    if order <= HIGHEST_ORDER:
-        loops = ClosedLoops(order, samples.links)
-        kernel = model.kept(Engine).kernel(loops, 0 if ask else samples.N)
-    if kernel is None or not kernel.friction:
-        return through
-    if not (samples.links or ask):
-        offer_efforts(model, order, kernel)
-    closed = partial(_closed, model, kernel, through.compute)
-    return _Choice(kernel.name, closed, COMPILED_BLOCK)
+    if model.closure is not None and request.form is None:
+        engine = model.kept(Engine)
+        loops = kernel(engine)
+        if loops is not None and count and not links:
+            offer_efforts(model, order, loops)
+        if loops is not None or request not in engine.kernels:
+            return _Code(loops=loops)
+    return _Code(kernel(engine_of(model)))
 
 
 def _check_order(algorithm: str, highest: int, order: int) -> None:
@@ -409,57 +316,93 @@ def _check_order(algorithm: str, highest: int, order: int) -> None:
         )
 
 
-def _through_loops(
-    model: RobotModel, of_tree: _Compute, part: Batch, results: Array
+def _of_loops(
+    model: RobotModel,
+    algorithm: str,
+    code: _Code,
+    part: Batch,
+    efforts: Array,
+    num_threads: int,
 ) -> bool:
-    """Compute samples of a robot with closed loops by what computes those of its tree."""
+    """Compute efforts of a robot with closed loops in double precision: G^T Q of its tree."""
     if not is_finite(part.motion):
         return False
-    closed = ClosedMotion(model, part.motion)
-    efforts = np.empty((*results.shape[:2], closed.motion.shape[-1]))
-    finite = of_tree(part._replace(motion=closed.motion), efforts)
-    results[...] = closed.efforts(efforts)[0]
-    return finite
+    part = part._replace(motion=np.asarray(part.motion, dtype=np.float64))
+    if code.loops is not None:
+        whole, found = with_closed_positions(model, part.motion), np.empty(efforts.shape)
+        if whole is not None and code.loops.evaluate(whole, part.packed(), found):
+            efforts[...] = found
+            return is_finite(efforts)
+    # Positions are not closed by compiled code, or its factors are not good there.
+    finite = True
+    for which, block in part.blocks(BLOCK):
+        closed = ClosedMotion(model, block.motion)
+        of_tree = np.empty((*efforts[which].shape[:2], closed.motion.shape[-1]))
+        block = block._replace(motion=closed.motion)
+        finite &= _of_tree(model.tree, algorithm, code, block, of_tree, num_threads)
+        efforts[which] = closed.efforts(of_tree)[0]
+    return finite and is_finite(efforts)
 
 
-def _closed(
-    model: RobotModel, kernel: Kernel, through: _Compute, part: Batch, results: Array
+def _of_tree(
+    model: RobotModel,
+    algorithm: str,
+    code: _Code,
+    part: Batch,
+    efforts: Array,
+    num_threads: int,
 ) -> bool:
-    """Compute samples of a robot with closed loops by compiled code, or `through` its tree."""
-    if not is_finite(part.motion):
-        return False
-    whole = with_closed_positions(model, part.motion)
-    if whole is not None and kernel.evaluate(whole, part.packed(), results):
-        return True
-    return through(part, results)  # not closed, or where the factors are not good
+    """Compute efforts of a tree by compiled code, if there is some, or by a formulation."""
+    if code.tree is not None:
+        return _by_kernel(model, code.tree, part, efforts, num_threads)
+    formulation = FORMULATIONS[_formulation_of(algorithm)]
+
+    def of_bodies(coordinates: Array, applied: Mapping[int, Array]) -> Array:
+        joint_efforts = formulation.body_efforts(model, coordinates, applied)
+        if np.any(model.armature):
+            joint_efforts += model.armature * coordinates[:, 2:]
+        _add_friction(model, coordinates, joint_efforts)
+        return independent_efforts(model, joint_efforts)
+
+    return _of_bodies(model, of_bodies, part, efforts)
 
 
-def _by_formulation(
+def _formulation_of(algorithm: str) -> str:
+    """Name of the formulation that computes where there is no compiled code."""
+    return algorithm if algorithm in FORMULATIONS else 'nth_order'
+
+
+def _of_bodies(
     model: RobotModel,
     compute: Callable[[Array, Mapping[int, Array]], Array],
     part: Batch,
     results: Array,
 ) -> bool:
-    """Compute samples by a function of the joint motions of bodies and the wrenches on them."""
+    """Compute samples by a function of the joint motions of bodies and the wrenches on them.
+
+    In double precision, whatever that of the results is.
+    """
     if not is_finite(part.motion):
         return False
-    coordinates = body_coordinates(model, part.motion)
-    applied = wrenches_on_bodies(model, coordinates, part.loads)
-    results[...] = compute(coordinates, applied)
+    for which, block in part.blocks(BLOCK):
+        motion = np.asarray(block.motion, dtype=np.float64)
+        coordinates = body_coordinates(model, motion)
+        applied = wrenches_on_bodies(model, coordinates, block.loads)
+        results[which] = compute(coordinates, applied)
     return is_finite(results)
 
 
 def _by_kernel(
-    model: RobotModel, kernel: Kernel, num_threads: int, part: Batch, efforts: Array
+    model: RobotModel, kernel: Kernel, part: Batch, efforts: Array, num_threads: int
 ) -> bool:
-    """Compute samples by compiled code, with wrenches and friction that it does not include."""
-    loaded = kernel.wrench_size and kernel.name == COMPILED_TREE
-    packed = _on_bodies(model, part) if loaded else part.packed()
+    """Compute efforts by compiled code, with wrenches and friction that it does not include."""
+    packed = part.packed()
+    if kernel.wrench_size and kernel.name == COMPILED_TREE:
+        packed = _on_bodies(model, part)
     finite = kernel.evaluate(part.motion, packed, efforts, num_threads)
     if finite and not kernel.friction:
-        for start in range(0, len(efforts), BLOCK):
-            block = slice(start, start + BLOCK)
-            efforts[block] += friction_efforts(model, part.motion[block])
+        for which, block in part.blocks(BLOCK):
+            efforts[which] += friction_efforts(model, block.motion)
         finite = is_finite(efforts)
     return finite
 
@@ -469,11 +412,9 @@ def _on_bodies(model: RobotModel, part: Batch) -> Array:
     motion = part.motion
     packed = np.zeros((len(motion), model.n_bodies, motion.shape[1] - 2, 6))
     poses = frames_of(model).poses
-    for start in range(0, len(motion), BLOCK):
-        which = slice(start, start + BLOCK)
-        block = [(link, values[which]) for link, values in part.loads]
-        applied = wrenches_on_bodies(model, body_coordinates(model, motion[which]), block)
-        for i, W in applied.items():
+    for which, block in part.blocks(BLOCK):
+        coordinates = body_coordinates(model, block.motion)
+        for i, W in wrenches_on_bodies(model, coordinates, block.loads).items():
             packed[which, i] = W @ se3.Ad(poses[i])
     return packed.reshape(len(motion), -1).astype(motion.dtype, copy=False)
 

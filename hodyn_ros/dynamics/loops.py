@@ -21,8 +21,9 @@ from hodyn_ros.dynamics.wrenches import Wrench, wrench_from_frame
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, tables_of
 from hodyn_ros.kinematics.forward import forward_kinematics
-from hodyn_ros.kinematics.joints import checked_motion
-from hodyn_ros.lie import Jet, leibniz, se3
+from hodyn_ros.kinematics.motions import checked_motion
+from hodyn_ros.kinematics.poses import cross, matvec, poses_along, rotations_and_origins
+from hodyn_ros.lie import Jet
 from hodyn_ros.lie.jets import quotient
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -141,10 +142,11 @@ def inter_body_wrenches(
     behind = model.kept(tables_of).loops[-1]
     for loop, signs in zip(model.closure.loops, behind):
         on_link = wrench_from_frame(found.wrenches[loop.name], loop.poses[0])
-        pose, V = forward_kinematics(tree, found.motion, loop.link_a)
-        in_base = leibniz.from_moving_frame(on_link, V, lambda V, y: -se3.coadjoint(V, y))
-        spatial = in_base @ se3.Ad(se3.inverse(pose))
-        W -= signs[:, None] * spatial[..., None, :]
+        moving = poses_along(*forward_kinematics(tree, found.motion, loop.link_a), 'body')
+        R, r = rotations_and_origins(moving)
+        moment, force = (matvec(R, Jet.along(on_link[..., x], -2)) for x in np.s_[:3, 3:])
+        spatial = (moment + cross(r, force)).array(-2), force.array(-2)
+        W -= signs[:, None] * np.concatenate(spatial, axis=-1)[..., None, :]
     return W
 
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.formulations.closed_form import system_of
-from hodyn_ros.dynamics.formulations.tree import blocks
-from hodyn_ros.engine.engine import Term, compute, quick
+from hodyn_ros.engine.engine import compute, quick
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
@@ -23,10 +22,12 @@ from hodyn_ros.engine.program import (
     REGRESSOR,
     WEIGHT,
 )
+from hodyn_ros.engine.requests import Request
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion
-from hodyn_ros.kinematics.joints import body_coordinates, selection_of, stacked
+from hodyn_ros.kinematics.motions import body_coordinates, selection_of, stacked
+from hodyn_ros.kinematics.poses import blocks
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -147,7 +148,7 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     Returns
     -------
     ndarray
-        The leading axes of the motion, then the shape of `engine.Term.shape`.
+        The leading axes of the motion, then the shape of `Request.shape`.
 
     Raises
     ------
@@ -160,13 +161,13 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3}.get(name, 2)
     samples = Arguments(model, motion, lowest_K)
     find = _of_tree if model.closure is None else _of_loops
-    shape = Term(name, samples.K).shape(model)
+    shape = Request(name, samples.K).shape(model)
     return samples.compute(partial(find, model, name), shape)
 
 
 def _of_tree(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     """Quantity of the joints of a tree; says whether motion and quantity are finite."""
-    done = compute(model, Term(name, part.motion.shape[1]), part.motion, None, found)
+    done = compute(model, Request(name, part.motion.shape[1]), part.motion, None, found)
     if done is not None or not is_finite(part.motion):
         return bool(done)
     coordinates, selection = body_coordinates(model, part.motion), selection_of(model)

@@ -21,16 +21,15 @@ from hodyn_ros.dynamics.forward import (
 )
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of
-from hodyn_ros.engine.engine import BodyDynamics, compute
+from hodyn_ros.engine.engine import compute
 from hodyn_ros.engine.program import FLOATING, MOVING
+from hodyn_ros.engine.requests import Request
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, Loads
 from hodyn_ros.kinematics.closed_loops import through_tree
 from hodyn_ros.kinematics.forward import LinkMotion
-from hodyn_ros.kinematics.inverse import checked_link_motion, hybrid_from
-from hodyn_ros.kinematics.joints import motion_array
-from hodyn_ros.lie import leibniz
-from hodyn_ros.lie.so3 import cross
+from hodyn_ros.kinematics.motions import checked_link_motion, motion_array
+from hodyn_ros.kinematics.poses import poses_along, twists_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -112,8 +111,8 @@ def moving_base_inverse_dynamics(
 def _needed(model: RobotModel, given: Arguments) -> tuple[Array, Array]:
     """Joint efforts and wrench on the base, of its twist and -g in its axes."""
     tree, whole, of_independent = through_tree(model, given.whole.motion)
-    request = BodyDynamics(MOVING, given.K - 2, given.links)
-    result = np.empty((given.N, request.orders, tree.n_joints + 6))
+    request = Request(MOVING, given.K, given.links)
+    result = np.empty((given.N, *request.shape(tree)))
     if not compute(tree, request, whole, given.whole.packed(), result):
         given.refuse()
     if model.friction:
@@ -182,7 +181,7 @@ def floating_base_forward_dynamics(
         )
     given = given_efforts(model, state, asked, wrench, (on_base, V, up))
     found = np.empty((given.N, m, model.n_joints + 6))
-    part, request = given.whole, BodyDynamics(FLOATING, m, given.links)
+    part, request = given.whole, Request(FLOATING, m + 2, given.links)
     done = compute(model, request, part.motion, part.packed(), found)
     if done is None:
         given.refuse_not_finite()
@@ -229,13 +228,13 @@ def _order_by_order(model: RobotModel, part: Batch) -> Array:
     return motion[:, 2:]
 
 
-def _refuse_singular(model: RobotModel, part: Batch, request: BodyDynamics) -> None:
+def _refuse_singular(model: RobotModel, part: Batch, request: Request) -> None:
     """Refuse mass matrices that are singular: of the joints, or together with the base.
 
     Whether that of the base is shows at rest, where nothing overflows.
     """
     regular_mass_matrix(model, part.motion)
-    found = np.empty((len(part.motion), request.orders, model.n_joints + 6))
+    found = np.empty((len(part.motion), *request.shape(model)))
     packed = part.packed()
     assert packed is not None  # efforts
     at_rest = 0.0 * part.motion, np.zeros_like(packed)
@@ -268,14 +267,7 @@ def _body_twist(
         )
     R = pose[..., :3, :3]
     up = -(model.gravity @ R)[..., None, :]
-    if expressed_in == 'body':
-        return twist[..., :count, :], up
-    turned = hybrid_from(pose, twist, expressed_in)[..., :count, :]
-    omega = turned[..., :3] @ R
-    w = np.zeros_like(omega)
-    for k in range(count):
-        w[..., k, :] = leibniz.into_moving_frame(omega[..., : k + 1, :], -w, cross)[
-            ..., k, :
-        ]
-    v = leibniz.into_moving_frame(turned[..., 3:] @ R, -w, cross)
-    return np.concatenate([w, v], axis=-1), up
+    twist = twist[..., :count, :]
+    if expressed_in != 'body':
+        twist = twists_of(poses_along(pose, twist, expressed_in), 'body').array(-2)
+    return twist, up

@@ -15,7 +15,7 @@ from hodyn_ros.engine.program import REGRESSOR
 from hodyn_ros.errors import IdentificationError, ModelError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, within_reach
-from hodyn_ros.kinematics.joints import body_coordinates, selection_of
+from hodyn_ros.kinematics.motions import body_coordinates, selection_of
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia

@@ -1,9 +1,8 @@
 """Wrenches on links with time derivatives: given, measured by a sensor, and brought to an end.
 
 The derivatives of the coordinates of a wrench depend on the axes and the point in which it is
-expressed: with the true twist V of the body (without the base acceleration that stands for
-gravity), d/dt (Ad_C^T W) = Ad_C^T dW/dt + ad_V^T Ad_C^T W, and so on for higher orders. Likewise
-for the weight of a tool in link axes: d/dt (R^T g) = (R^T g) x omega.
+expressed. They follow from the pose of the body with its derivatives, as does the weight of a tool
+in link axes, R^T g.
 """
 
 from __future__ import annotations
@@ -18,14 +17,17 @@ from hodyn_ros.checks import check_choice, finite_array
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import ModelError, WrenchError
 from hodyn_ros.kinematics.arguments import Loads
-from hodyn_ros.kinematics.joints import (
-    JointTransforms,
-    body_poses,
-    body_twists,
-    stacked,
+from hodyn_ros.kinematics.motions import stacked
+from hodyn_ros.kinematics.poses import (
+    cross,
+    matvec,
+    part,
+    poses_along,
+    poses_in_base,
+    rotations_and_origins,
+    transpose,
 )
-from hodyn_ros.lie import leibniz, se3
-from hodyn_ros.lie.so3 import cross
+from hodyn_ros.lie import Jet, jets, se3, so3
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import ACTINGS, EXPRESSIONS
@@ -157,34 +159,24 @@ def wrenches_on_bodies(
     on the base need no joint effort and are left out.
     """
     sums: dict[int, Array] = {}
-    if not wrenches:
-        return sums
-    poses: list[Array] = []
-    twists: list[Array] = []
+    poses = Jet([])
     if any(wrench.expressed_in != 'body' for wrench, _ in wrenches):
-        orders = coordinates.shape[1] - 2
-        kinematic = coordinates[:, : max(orders, 2)]
-        poses = body_poses(model, kinematic[:, 0])
-        twists = body_twists(model, kinematic, JointTransforms(model, kinematic[:, :-1]))
+        poses = poses_in_base(model, Jet.along(coordinates[:, :-2], 1))
     for wrench, values in wrenches:
         body, frame = model.link(wrench.link)
         if body == BASE:
             continue
-        r_frame = frame[:3, 3]
         if wrench.expressed_in == 'body':
-            W = values @ se3.Ad(se3.inverse(frame))
-        elif wrench.expressed_in == 'spatial':
-            in_body = values @ se3.Ad(poses[body])
-            W = leibniz.into_moving_frame(in_body, twists[body], se3.coadjoint)
+            W = wrench_from_frame(values, frame)
         else:
-            R = poses[body][:, :3, :3]
-            omega = twists[body][..., :3]
-            axes = [values[..., :3] @ R, values[..., 3:] @ R]
-            moment, force = (
-                leibniz.into_moving_frame(part, omega, lambda w, y: cross(y, w))
-                for part in axes
-            )
-            W = np.concatenate([moment + cross(r_frame, force), force], axis=-1)
+            R, r = rotations_and_origins(part(poses, np.s_[:, body]))
+            moment, force = (Jet.along(values[..., half], 1) for half in np.s_[:3, 3:])
+            if wrench.expressed_in == 'spatial':
+                moment = moment - cross(r, force)
+            moment, force = (matvec(transpose(R), vector) for vector in (moment, force))
+            if wrench.expressed_in == 'hybrid':
+                moment = moment + cross(frame[:3, 3], force)
+            W = np.concatenate([moment.array(1), force.array(1)], axis=-1)
         sign = 1.0 if wrench.acting == 'on_environment' else -1.0
         sums[body] = sums[body] + sign * W if body in sums else sign * W
     return sums
@@ -241,31 +233,20 @@ def tool_weight(
         Entry m is the m-th time derivative of the coordinates (moment, force) of the wrench that
         gravity exerts on the tool [N m/s^m], [N/s^m].
     """
-    g, c = (
-        np.asarray(gravity, dtype=np.float64),
-        np.asarray(center_of_mass, dtype=np.float64),
-    )
-    R = pose[..., :3, :3]
-    omega = twist[..., :3]
-    orders = twist.shape[-2] + 1
-    weight = np.zeros((*pose.shape[:-2], orders, 6))
+    g, c = (np.asarray(vector, dtype=np.float64) for vector in (gravity, center_of_mass))
     if expressed_in == 'body':
-        weight[..., 0, 3:] = mass * (g @ R)
-        weight[..., 3:] = leibniz.into_moving_frame(
-            weight[..., 3:], omega, lambda w, y: cross(y, w)
-        )
-        weight[..., :3] = cross(c, weight[..., 3:])
-        return weight
-    # The force is constant; its lever is the centre of mass, which moves with the link.
-    lever = np.empty((*pose.shape[:-2], orders, 3))
-    lever[..., 0, :] = R @ c + pose[..., :3, 3]
-    if orders > 1:
-        velocity = twist[..., 3:] + cross(omega, c)
-        rates = leibniz.from_moving_frame(velocity, omega, cross)
-        lever[..., 1:, :] = rates @ np.swapaxes(R, -1, -2)
-    weight[..., :3] = cross(lever, mass * g)
-    weight[..., 0, 3:] = mass * g
-    return weight
+        # d/dt (R^T g) = (R^T g) x omega
+        omega, forces = Jet.along(twist[..., :3], -2), [mass * (g @ pose[..., :3, :3])]
+        for k in range(len(omega)):
+            forces.append(jets.leibniz(forces, omega, k, so3.cross))
+        force = Jet(forces)
+        moment = cross(c, force)
+    else:
+        # The force is constant; its lever is the centre of mass, which moves with the link.
+        R, r = rotations_and_origins(poses_along(pose, twist, 'body'))
+        moment = cross(r + R @ c, mass * g)
+        force = jets.constant(np.broadcast_to(mass * g, moment[0].shape), len(moment))
+    return np.concatenate([moment.array(-2), force.array(-2)], axis=-1)
 
 
 # --- Signals that end ---------------------------------------------------------------------------

@@ -1,27 +1,11 @@
 """Compiled computations along motions: joint efforts, terms of the equations of motion, links.
 
-Formulas over abstract scalars (`bodies`, `efforts`, `links`) are recorded as
-programs of additions, subtractions and multiplications, which LLVM makes machine code of.
+Formulas over abstract scalars (`bodies`, `walker`, `terms`) are recorded as programs of
+operations, which `run` computes one by one and LLVM makes machine code of.
 """
 
-from hodyn_ros.engine.engine import (
-    Efforts,
-    Engine,
-    LinkResult,
-    Term,
-    compute,
-    engine_of,
-    unavailable,
-)
+from hodyn_ros.engine.engine import Engine, compute, engine_of, unavailable
 from hodyn_ros.engine.program import Attachment
+from hodyn_ros.engine.requests import Request
 
-__all__ = [
-    'Attachment',
-    'Efforts',
-    'Engine',
-    'LinkResult',
-    'Term',
-    'compute',
-    'engine_of',
-    'unavailable',
-]
+__all__ = ['Attachment', 'Engine', 'Request', 'compute', 'engine_of', 'unavailable']

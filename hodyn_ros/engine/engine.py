@@ -1,7 +1,7 @@
 """The compiled kernels of a model: made on request, in the background, or in advance.
 
-A request says what a kernel computes from a motion. What records programs and compiles them is
-imported when the first kernel is made.
+A `requests.Request` says what is computed from a motion. What records programs and compiles them
+is imported when it is needed.
 
 A forked process has the locks of its parent as they were, but not the threads that would release
 them. So there is one lock for all that compiles, the imports of Numba and LLVM included, and a
@@ -15,43 +15,25 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy import empty
 
 from hodyn_ros.checks import MOST_DERIVATIVES, Array
-from hodyn_ros.engine.program import (
-    FLOATING,
-    FORWARD,
-    MASS_MATRIX,
-    MOVING,
-    PARTIALS,
-    REGRESSOR,
-    WEIGHT,
-    Attachment,
-    ProgramTooLong,
-    RobotProgram,
-)
+from hodyn_ros.engine.program import FORWARD, ProgramTooLong, RobotProgram
+from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, LINK, Request
 from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
-
-EFFORTS = 'efforts'
-"""Name of joint efforts without wrenches among the calls of `quick`."""
-
-COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
-"""Forms of a kernel of efforts: machine code with the robot's constants folded in, and machine
-code that loops over the bodies of any robot."""
 
 # Kernels of higher orders take seconds to compile.
 HIGHEST_ORDER = 4
@@ -82,290 +64,6 @@ _logger = logging.getLogger('hodyn_ros')
 _preparing: ContextVar[bool] = ContextVar('preparing', default=False)
 
 
-class Efforts(NamedTuple):
-    """Request for joint efforts.
-
-    Attributes
-    ----------
-    order : int
-        Highest derivative of the efforts; the motion has order + 3 rows.
-    wrenches : tuple of Attachment
-        Which wrenches there are; their values are data.
-    form : str or None
-        `COMPILED_ROBOT` or `COMPILED_TREE`; None: the one that suits the robot.
-    single : bool
-        Whether motion, wrenches and efforts are of float32, and computed in it.
-    """
-
-    order: int
-    wrenches: tuple[Attachment, ...] = ()
-    form: str | None = None
-    single: bool = False
-
-    def make(self, model: Mechanism) -> Kernel | None:
-        """Kernel; None for orders that are left to NumPy."""
-        if self.order > HIGHEST_ORDER:
-            return None
-        from hodyn_ros.engine import efforts, kernels
-        from hodyn_ros.engine.llvm_lanes import DOUBLE, SINGLE
-
-        kind = SINGLE if self.single else DOUBLE
-        if (
-            self.form == COMPILED_ROBOT
-            or self.form is None
-            and model.n_bodies <= MOST_BODIES
-        ):
-            whole = efforts.effort_program(model, self.order, self.wrenches)
-            alone = whole.program
-            if self.form is None and (self.wrenches or model.friction):
-                alone = efforts.effort_program(model, self.order, friction=False).program
-            if self.form == COMPILED_ROBOT or alone.flops <= LARGEST_ROBOT_PROGRAM:
-                return kernels.robot_kernel(whole, kind)
-        return kernels.tree_kernel(model, self.order, bool(self.wrenches), kind)
-
-    def offer(self, model: Mechanism, kernel: Kernel) -> None:
-        """Kept call for few samples, by the wrenches if there are some."""
-        as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
-        if self.form is None and kernel.friction and as_given and not self.single:
-            n, many = model.n_joints, len(self.wrenches)
-            given: list[tuple[str, tuple[int, ...]]] = [
-                ('motion', (self.order + 3, n)),
-                ('result', (self.order + 1, n)),
-            ]
-            if many:
-                rows = self.order + 1, 6
-                given.insert(1, ('middle', (many, *rows) if many > 1 else rows))
-            _keep(model, kernel, tuple(chain(*self.wrenches)) or EFFORTS, given)
-
-
-class LinkResult(NamedTuple):
-    """Request for the pose of a link that moves, into the middle array, and its twist.
-
-    Attributes
-    ----------
-    link : str
-    expressed_in : {'body', 'spatial', 'hybrid'}
-        Of the twist.
-    K : int
-        Number of derivatives in the motion, the zeroth included; the twist has one fewer.
-    """
-
-    link: str
-    expressed_in: str
-    K: int
-
-    def program(self, model: Mechanism) -> RobotProgram:
-        """Program of the pose and the twist."""
-        from hodyn_ros.engine.links import link_program
-
-        return link_program(model, self.link, self.expressed_in, self.K)
-
-    def make(self, model: Mechanism) -> Kernel | None:
-        """Kernel; None for a program that is too long to compile."""
-        return _program_kernel(model, self)
-
-    def offer(self, model: Mechanism, kernel: Kernel) -> None:
-        """Kept call for few samples; that of the tip also without a name."""
-        given = [
-            ('motion', (self.K, model.n_joints)),
-            ('middle', (4, 4)),
-            ('result', (self.K - 1, 6)),
-        ]
-        for name in (self.link, None) if self.link == model.tip_link else (self.link,):
-            _keep(model, kernel, (name, self.expressed_in), given, writes_middle=True)
-
-
-class Term(NamedTuple):
-    """Request for a term of the equations of motion and its derivatives.
-
-    Attributes
-    ----------
-    name : str
-        `MASS_MATRIX`, `CORIOLIS_MATRIX`, `CORIOLIS_MATRIX_OF_20`, `WEIGHT`, `REGRESSOR` or
-        `PARTIALS` of `program`.
-    K : int
-        Number of derivatives in the motion, the zeroth included.
-    wrenches : tuple of Attachment
-        Of partial derivatives.
-    """
-
-    name: str
-    K: int
-    wrenches: tuple[Attachment, ...] = ()
-
-    def program(self, model: Mechanism) -> RobotProgram:
-        """Program of the term.
-
-        Raises
-        ------
-        ModelError
-            For partial derivatives of friction laws that are not of this package.
-        ProgramTooLong
-            If a mass or Coriolis matrix takes more steps than `program.LONGEST`.
-        """
-        if self.name == REGRESSOR:
-            from hodyn_ros.engine.partials import regressor_program
-
-            return regressor_program(model, self.K)
-        if self.name == PARTIALS:
-            from hodyn_ros.engine.partials import partials_program
-
-            return partials_program(model, self.K, self.wrenches)
-        from hodyn_ros.engine.terms import term_program
-
-        return term_program(model, self.name, self.K)
-
-    def shape(self, model: Mechanism) -> tuple[int, ...]:
-        """Shape of the term of one sample.
-
-        Derivatives come first: K of the mass matrix and the weight, K - 2 of the regressor and the
-        partial derivatives, K - 1 of the others.
-        """
-        K, n = self.K, model.n_joints
-        return {
-            MASS_MATRIX: (K, n, n),
-            WEIGHT: (K, n),
-            REGRESSOR: (K - 2, n, 10 * model.n_bodies),
-            PARTIALS: (K - 2, n, K, n),
-        }.get(self.name, (K - 1, n, n))
-
-    def make(self, model: Mechanism) -> Kernel | None:
-        """Kernel; None for a program that is too long to compile."""
-        return _program_kernel(model, self)
-
-    def offer(self, model: Mechanism, kernel: Kernel) -> None:
-        """Kept call for few samples, without wrenches."""
-        if not self.wrenches:
-            given = [('motion', (self.K, model.n_joints)), ('result', self.shape(model))]
-            _keep(model, kernel, self.name, given)
-
-
-class BodyDynamics(NamedTuple):
-    """Request for what efforts cause, or for what a base that moves needs.
-
-    Attributes
-    ----------
-    kind : str
-        `FORWARD`, `FLOATING` or `MOVING`.
-    orders : int
-        Number of derivatives of the efforts, the zeroth included.
-    wrenches : tuple of Attachment
-    prescribed : tuple of int
-        Joints whose motion is given, not their efforts.
-    form : str or None
-        Of forward dynamics: `COMPILED_ROBOT`, `COMPILED_TREE`, None: the one that suits it.
-    """
-
-    kind: str
-    orders: int
-    wrenches: tuple[Attachment, ...] = ()
-    prescribed: tuple[int, ...] = ()
-    form: str | None = None
-
-    def program(self, model: Mechanism) -> RobotProgram:
-        """Program of it."""
-        from hodyn_ros.engine import efforts, forward
-
-        if self.kind == MOVING:
-            return efforts.moving_base_program(model, self.orders - 1, self.wrenches)
-        floating = self.kind == FLOATING
-        return forward.forward_program(
-            model, self.orders, self.wrenches, floating, self.prescribed
-        )
-
-    def loops(self, model: Mechanism) -> bool:
-        """Whether articulated bodies, in loops over the bodies of any robot, can compute it.
-
-        They know no wrenches, prescribed joints, friction or mimic joints, and no derivatives
-        above `HIGHEST_ORDER`.
-        """
-        return (
-            self.kind == FORWARD
-            and not (self.wrenches or self.prescribed or model.friction)
-            and self.orders <= HIGHEST_ORDER + 1
-            and model.n_bodies == model.n_joints
-        )
-
-    def make(self, model: Mechanism) -> Kernel | None:
-        """Kernel; None for a program that is too long to compile, where loops cannot help."""
-        from hodyn_ros.engine import kernels
-
-        loops = self.form == COMPILED_TREE or self.form is None and self.loops(model)
-        many = self.form == COMPILED_TREE or model.n_bodies > MOST_BODIES_IN_FACTORS
-        kernel = None if loops and many else _program_kernel(model, self)
-        if kernel is None and loops:
-            kernel = kernels.articulated_kernel(model, self.orders - 1)
-        return kernel
-
-    def offer(self, model: Mechanism, kernel: Kernel) -> None:
-        """Kept call for few samples, of plain forward dynamics."""
-        if self.kind == FORWARD and not (self.wrenches or self.prescribed or self.form):
-            n, efforts = model.n_joints, (self.orders, model.n_joints)
-            given = [('middle', efforts), ('motion', (2, n)), ('result', efforts)]
-            _keep(model, kernel, FORWARD, given)
-
-
-class ClosedLoops(NamedTuple):
-    """Request, of a model with closed loops, for what closes them, a motion, or efforts.
-
-    Attributes
-    ----------
-    order : int or None
-        Highest derivative of the efforts; None: a step that closes the loops.
-    wrenches : tuple of Attachment
-    K : int
-        Instead of efforts, the motion of the dependent joints with so many derivatives.
-    """
-
-    order: int | None = None
-    wrenches: tuple[Attachment, ...] = ()
-    K: int = 0
-
-    def program(self, model: Mechanism) -> RobotProgram:
-        """Program of it, which works on the motion of the tree."""
-        from hodyn_ros.engine import loop_program
-
-        if self.K:
-            return loop_program.completing_program(model, self.K)
-        if self.order is None:
-            return loop_program.closing_program(model)
-        return loop_program.closed_effort_program(model, self.order, self.wrenches)
-
-    def make(self, model: Mechanism) -> Kernel | None:
-        """Kernel; None for a program that is too long to compile, or for sliders."""
-        return _program_kernel(model, self)
-
-    def offer(self, model: Mechanism, kernel: Kernel) -> None:
-        """Nothing: positions have to be closed before."""
-
-
-ProgramRequest = LinkResult | Term | BodyDynamics | ClosedLoops
-Request = Efforts | ProgramRequest
-
-
-def _keep(
-    model: Mechanism,
-    kernel: Kernel,
-    what: Any,
-    given: Sequence[tuple[str, tuple[int, ...]]],
-    writes_middle: bool = False,
-) -> None:
-    """Keep a call for few samples where `quick` finds it.
-
-    Given are the arrays of `llvm_lanes.EVALUATE` that it takes, with their shapes for one sample.
-    """
-    from hodyn_ros.engine.calls import ArrayArgument
-
-    if given[0][1][0] > MOST_DERIVATIVES:
-        return  # those who check the motion ask whether so many are meant
-    written = ('result', 'middle') if writes_middle else ('result',)
-    arguments = [(ArrayArgument(x, len(shape), x in written), shape) for x, shape in given]
-    call = kernel.call(*arguments)
-    if call is not None:
-        first = given[1][1] if writes_middle else None
-        model.quick_calls[what, given[0][1][0]] = given[-1][1], first, call
-
-
 def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None) -> Any:
     """Results of a compiled call for one sample or few, such as those of a control loop.
 
@@ -373,8 +71,8 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     ----------
     model : RobotModel
     what : Hashable
-        `EFFORTS`; the links and choices of some wrenches in a row; the name of a `Term`; a link
-        and an expression; `FORWARD`.
+        A name of `Request.quick_names`: a quantity; of efforts the links and choices of some
+        wrenches in a row; a link and an expression.
     first, second : object
         The first arrays that the call takes.
     out : object
@@ -401,20 +99,6 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     return None
 
 
-def _program_kernel(model: Mechanism, request: ProgramRequest) -> Kernel | None:
-    """Kernel; None for what cannot be recorded or is too long to compile."""
-    from hodyn_ros.engine import kernels
-
-    try:
-        program = model.kept(Engine).program(request)
-    except (ModelError, ProgramTooLong):  # a friction law of one's own, a loop that slides
-        return None
-    # To write results takes a compiler as long as to compute them.
-    if program.program.flops + len(program.program.outputs) > LARGEST_PROGRAM:
-        return None
-    return kernels.robot_kernel(program)
-
-
 @cache
 def unavailable() -> str | None:
     """Reason why there is no compiler, for a message; None if there is one. Found out once."""
@@ -428,35 +112,126 @@ def unavailable() -> str | None:
     return None
 
 
-class Engine:
-    """The kernels of one model, kept by their requests.
+Asked = TypeVar('Asked', bound=Hashable)
+Code = TypeVar('Code')
+
+
+class Compiler(Generic[Asked, Code]):
+    """Machine code of what is asked for: made in the background, at once, or in advance.
 
     Parameters
     ----------
-    model : RobotModel
+    name : str
+        For messages.
 
     Attributes
     ----------
-    kernels : dict of Request to Kernel
-    pending : set of Request
+    kernels : dict
+        By what was asked for; None where there can be none.
+    pending : set
         What is being made, or could not be made.
     """
 
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.kernels: dict[Asked, Code | None] = {}
+        self.pending: set[Asked] = set()
+        self._samples: dict[Asked, int] = {}
+
+    def make(self, request: Asked) -> Code | None:
+        """Machine code of a request; None if there can be none."""
+        raise NotImplementedError
+
+    def kernel(self, request: Asked, samples: int = 1) -> Code | None:
+        """Kernel if there is one for a request; otherwise it may be made in the background.
+
+        The samples to be computed now count: from some on it is worth it.
+
+        Parameters
+        ----------
+        request : hashable
+        samples : int
+            How many are to be computed now. With `SAMPLES_WORTH_WAITING` the kernel is made at
+            once.
+
+        Returns
+        -------
+        Kernel or None
+            None as long as the samples are left to NumPy.
+        """
+        if request in self.kernels:
+            return self.kernels[request]
+        count = self._samples[request] = self._samples.get(request, 0) + samples
+        now = _preparing.get()
+        # A failed attempt stays pending: it would fail again.
+        if (count < SAMPLES_BEFORE_COMPILING or request in self.pending) and not now:
+            return None
+        self.pending.add(request)
+        if now or samples >= SAMPLES_WORTH_WAITING:
+            self._try(request)
+        else:
+            _waiting.append(lambda: self._try(request))
+            compiling_thread().submit(_do_next)
+        return self.kernels.get(request)
+
+    def prepare(self, request: Asked) -> Code | None:
+        """Kernel, made now if there is none; None for what is left to NumPy.
+
+        Without a compiler a `HodynError` is raised.
+        """
+        reason = unavailable()
+        if reason:
+            raise HodynError(f'There is no compiler for dynamics: {reason}.')
+        with compiling:
+            if request not in self.kernels:
+                self.kernels[request] = self.make(request)
+            return self.kernels[request]
+
+    def expect(self, request: Asked) -> bool:
+        """Claim a request: it is not compiled in the background.
+
+        True if the caller must compile it with `prepare`, False if it exists or is being compiled.
+        """
+        # Without the lock, which is held while something is compiled.
+        if request in self.kernels or request in self.pending:
+            return False
+        self.pending.add(request)
+        return True
+
+    def _try(self, request: Asked) -> None:
+        """Kernel of a request if one can be made; a failure is logged, and slower code works."""
+        # Even finding out whether there is a compiler takes too long for the caller's thread.
+        try:
+            if not unavailable():
+                self.prepare(request)
+        except Exception:
+            _logger.exception(
+                'Compiling the dynamics of %s failed; slower code is used.',
+                self._name,
+            )
+
+
+class Engine(Compiler[Request, 'Kernel']):
+    """Programs and kernels of one model, kept by their requests.
+
+    Parameters
+    ----------
+    model : Mechanism
+    """
+
     def __init__(self, model: Mechanism) -> None:
+        super().__init__(model.name)
         self._model = model
-        self.kernels: dict[Request, Kernel] = {}
-        self._samples: dict[Request, int] = {}
-        self.pending: set[Request] = set()
         self._programs: dict[Request, RobotProgram] = {}
         self._runs: dict[Request, Run | None] = {}
 
-    def program(self, request: ProgramRequest) -> RobotProgram:
-        """Program of a request, recorded once."""
+    def program(self, request: Request) -> RobotProgram:
+        """Program of a request, recorded once; errors as of `Request.program`."""
         if request not in self._programs:
             self._programs[request] = request.program(self._model)
         return self._programs[request]
 
-    def run(self, request: ProgramRequest) -> Run | None:
+    def run(self, request: Request) -> Run | None:
         """Program of a request, run by NumPy as long as there is no kernel.
 
         None for one that is too long to record, or has a friction law of one's own.
@@ -473,100 +248,121 @@ class Engine:
             self._runs[request] = run
         return self._runs[request]
 
-    def kernel(self, request: Request, samples: int = 1) -> Kernel | None:
-        """Kernel if there is one for a request; otherwise it may be made in the background.
-
-        The samples to be computed now count: from some on it is worth it.
-
-        Parameters
-        ----------
-        request : Request
-        samples : int
-            How many are to be computed now. With `SAMPLES_WORTH_WAITING` the kernel is made at
-            once.
-
-        Returns
-        -------
-        Kernel or None
-            None as long as the samples are left to NumPy.
-        """
-        ready = self.kernels.get(request)
-        if ready is not None:
-            return ready
-        count = self._samples[request] = self._samples.get(request, 0) + samples
-        now = _preparing.get()
-        # A failed attempt stays pending: it would fail again.
-        if (count < SAMPLES_BEFORE_COMPILING or request in self.pending) and not now:
-            return None
-        self.pending.add(request)
-        if now or samples >= SAMPLES_WORTH_WAITING:
-            self._try(request)
-        else:
-            _waiting.append(lambda: self._try(request))
-            compiling_thread().submit(_do_next)
-        return self.kernels.get(request)
-
-    def prepare(self, request: Request) -> Kernel | None:
-        """Kernel, made now if there is none; None for what is left to NumPy.
-
-        Without a compiler a `HodynError` is raised.
-        """
-        reason = unavailable()
-        if reason:
-            raise HodynError(f'There is no compiler for dynamics: {reason}.')
-        with compiling:
-            if request not in self.kernels:
-                kernel = request.make(self._model)
-                if kernel is None:
-                    return None
-                self.kernels[request] = kernel
-                request.offer(self._model, kernel)
-            return self.kernels[request]
-
-    def prepare_general(self, order: int) -> None:
+    def prepare_general(self, request: Request) -> None:
         """Have efforts computed by the code for any robot, which takes no time to make.
 
         For models that come and go, such as those with what a gripper holds.
         """
-        kernel = self.prepare(Efforts(order, form=COMPILED_TREE))
-        request = Efforts(order)
+        kernel = self.prepare(request._replace(form=COMPILED_TREE))
         with compiling:
-            if kernel is not None and request not in self.kernels:
+            if request not in self.kernels:
                 self.kernels[request] = kernel
-                request.offer(self._model, kernel)
+                self._offer(request, kernel)
 
-    def expect(self, request: Request) -> bool:
-        """Make no such kernel in the background, since the caller will `prepare` it.
+    def make(self, request: Request) -> Kernel | None:
+        """Kernel of a request, and its call for few samples where `quick` finds it."""
+        kernel = self._kernel(request)
+        self._offer(request, kernel)
+        return kernel
 
-        Says whether the caller has to: nobody has made or announced it before.
-        """
-        # Without the lock, which is held while something is compiled.
-        if request in self.kernels or request in self.pending:
-            return False
-        self.pending.add(request)
-        return True
+    def _offer(self, request: Request, kernel: Kernel | None) -> None:
+        """Keep the call of a kernel for few samples."""
+        if kernel is None or request.K > MOST_DERIVATIVES:
+            return  # those who check the motion ask whether so many are meant
+        from hodyn_ros.engine.calls import ArrayArgument
 
-    def _try(self, request: Request) -> None:
-        """Kernel of a request if one can be made; a failure is logged, and NumPy does the work."""
-        # Even finding out whether there is a compiler takes too long for the caller's thread.
+        model, arrays = self._model, request.arrays(self._model)
+        # The motion of a link has two results, of which the pose is the first.
+        written = ('middle', 'result') if request.quantity == LINK else ('result',)
+        for name in request.quick_names(model, kernel):
+            arguments = [
+                (ArrayArgument(array, len(shape), array in written), shape)
+                for array, shape in arrays
+            ]
+            call = kernel.call(*arguments)
+            if call is not None:
+                pose = arrays[1][1] if 'middle' in written else None
+                model.quick_calls[name, arrays[0][1][0]] = arrays[-1][1], pose, call
+
+    def _kernel(self, request: Request) -> Kernel | None:
+        """Kernel of a request: of its program, or loops over bodies; None if there is neither."""
+        from hodyn_ros.engine import kernels
+        from hodyn_ros.engine.llvm_lanes import DOUBLE, SINGLE
+
+        model, orders = self._model, request.K - 2
+        kind = SINGLE if request.single else DOUBLE
+        of_tree = request.quantity == EFFORTS and model.closure is None
+        if of_tree and orders > HIGHEST_ORDER + 1:
+            return None
+        by_bodies = of_tree or has_articulated_bodies(model, request)
+        most = MOST_BODIES if of_tree else MOST_BODIES_IN_FACTORS
+        if request.form is None and by_bodies and model.n_bodies > most:
+            request = request._replace(form=COMPILED_TREE)
+        if request.form != COMPILED_TREE and self._suits(request):
+            return kernels.robot_kernel(self.program(request), kind)
+        if of_tree:
+            return kernels.tree_kernel(model, orders - 1, bool(request.wrenches), kind)
+        if by_bodies and request.form != COMPILED_ROBOT:
+            return kernels.articulated_kernel(model, orders - 1)
+        return None
+
+    def _suits(self, request: Request) -> bool:
+        """Whether a program can be recorded, and is short enough to be compiled."""
         try:
-            if not unavailable():
-                self.prepare(request)
-        except Exception:
-            _logger.exception(
-                'Compiling the dynamics of %s failed; slower code is used.',
-                self._model.name,
+            program = self.program(request)
+        # A friction law of one's own, a loop that slides.
+        except (ModelError, ProgramTooLong):
+            return False
+        if request.quantity != EFFORTS or self._model.closure is not None:
+            # To write results takes a compiler as long as to compute them.
+            length = program.program.flops + len(program.program.outputs)
+            return length <= LARGEST_PROGRAM and (
+                request.quantity != EFFORTS or program.friction
             )
+        if request.form is None and (request.wrenches or self._model.friction):
+            # Which NumPy would have to add to what loops over bodies give.
+            from hodyn_ros.engine.efforts import effort_program
+
+            program = effort_program(self._model, request.K - 3, friction=False)
+        return request.form is not None or program.program.flops <= LARGEST_ROBOT_PROGRAM
 
 
-def engine_of(model: Mechanism) -> Engine:
-    """Return the engine of a model, or of its tree if it has closed loops, for its lifetime."""
-    return model.tree.kept(Engine)
+def has_articulated_bodies(model: Mechanism, request: Request) -> bool:
+    """Whether articulated bodies, in loops over the bodies of any robot, can compute a request.
+
+    They know no wrenches, prescribed joints, friction or mimic joints, and no derivatives above
+    `HIGHEST_ORDER`.
+    """
+    return (
+        request.quantity == FORWARD
+        and not (request.wrenches or request.prescribed or model.friction)
+        and request.K - 3 <= HIGHEST_ORDER
+        and model.n_bodies == model.n_joints
+    )
+
+
+def engine_of(model: Mechanism, request: Request | None = None) -> Engine:
+    """Engine of a model, for its lifetime.
+
+    Parameters
+    ----------
+    model : Mechanism
+    request : Request, optional
+        Of a model with closed loops only efforts have programs; all else is of its tree.
+    """
+    closes = request is not None and request.quantity == EFFORTS and not request.form
+    return (model if closes else model.tree).kept(Engine)
+
+
+def prepare_kernel(model: Mechanism, request: Request) -> Kernel | None:
+    """Kernel of a model, made now; of the tree of closed loops if they have none."""
+    kernel = engine_of(model, request).prepare(request)
+    return engine_of(model).prepare(request) if kernel is None else kernel
 
 
 def compute(
     model: Mechanism,
-    request: ProgramRequest,
+    request: Request,
     motion: Array,
     middle: Array | None,
     result: Array,
@@ -576,7 +372,7 @@ def compute(
     Parameters
     ----------
     model : RobotModel
-    request : ProgramRequest
+    request : Request
     motion : ndarray, shape (N, K, n)
     middle : ndarray, shape (N, ...), or None
     result : ndarray, shape (N, ...)
@@ -614,9 +410,7 @@ def warm_up(model: Mechanism, order: int, calls: Sequence[Callable[[], object]])
     """
     if not unavailable():
         for k in range(min(order, HIGHEST_ORDER) + 1):
-            engine_of(model).prepare(Efforts(k))
-            if model.closure is not None:
-                model.kept(Engine).prepare(ClosedLoops(k))
+            prepare_kernel(model, Request(EFFORTS, k + 3))
     token = _preparing.set(True)
     try:
         for call in calls:

@@ -114,7 +114,7 @@ def _by_the_state(
     E = []
     for i, (e, u) in enumerate(S):
         # In the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
-        _, a, B = robot.motions[i]
+        _, a, B = robot.relative[i]
         E.append((B @ e, B @ u + a.cross(e) + V2[i][1].cross(D[i][0])))
     momenta = {i: _momenta(body, *V2[i]) for i, body in enumerate(frames.bodies)}
     loads, fixed, points = _loads(robot, wrenches, given)
@@ -209,7 +209,7 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
     for i, pose in enumerate(frames.poses):
         # In the axes of the model's frame, about its origin, whose position is d.
         R, d = rotation(pose), position(se3.inverse(pose))
-        w, a, B = robot.motions[i]
+        w, a, B = robot.relative[i]
         w, a = R @ w, R @ (a + B @ d)
         B, loads = acceleration_matrix(w), []
         for mass, hx, hy, hz, *inertia in np.eye(10).tolist():

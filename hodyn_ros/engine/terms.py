@@ -57,7 +57,7 @@ NULL = Matrix(ZERO, ZERO, ZERO)
 
 
 def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
-    """Program of a term of the equations of motion, see `engine.Term`, and its derivatives.
+    """Program of a term of the equations of motion, see `requests`, and its derivatives.
 
     Parameters
     ----------

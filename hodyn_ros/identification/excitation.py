@@ -36,7 +36,7 @@ from hodyn_ros.errors import (
     UnlimitedError,
 )
 from hodyn_ros.kinematics.forward import forward_kinematics
-from hodyn_ros.kinematics.joints import link_or_tip
+from hodyn_ros.kinematics.motions import link_or_tip
 from hodyn_ros.model.friction import Coulomb, Offset, Viscous
 from hodyn_ros.model.limits import MotionLimits, velocity_use
 from hodyn_ros.model.mechanism import BASE

@@ -131,8 +131,8 @@ def fixed_parameters(model: RobotModel, description: Description) -> Array:
 
 def _shares(text: str, model: RobotModel) -> tuple[Array, Array]:
     """Parameters of what is fixed to main links, and of whole bodies, (n_bodies, 10)."""
-    robot = parse_urdf(text, allow_impossible_inertia=True)
-    own = RobotModel.from_description(robot, model.base_link, model.tip_link, loops=())
+    robot, ends = parse_urdf(text), (model.base_link, model.tip_link)
+    own = RobotModel.from_description(robot, *ends, loops=(), allow_impossible_inertia=True)
     if own.body_names != model.body_names or own.links.keys() != model.links.keys():
         raise IdentificationError(
             'The robot description is not that of the model: it has the joints '
@@ -151,7 +151,7 @@ def _text(description: Description) -> str:
     """Text of a description in UTF-8, whatever its encoding, and declared as such."""
     text, _ = xml_text(description, None)
     if isinstance(text, bytes):
-        parse_urdf(text, allow_impossible_inertia=True)  # refuses what cannot be decoded
+        parse_urdf(text)  # refuses what cannot be decoded
         declared = re.match(rb'\W*<\?xml[^>]*?encoding=["\']([\w.-]+)', text)
         wide = text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         text = text.decode(

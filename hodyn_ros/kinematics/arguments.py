@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple, NoReturn
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
-from hodyn_ros.kinematics.joints import motion_array, overflow, refuse_not_finite
+from hodyn_ros.kinematics.motions import motion_array, overflow, refuse_not_finite
 from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.typing import Array
 
@@ -35,6 +35,13 @@ class Batch(NamedTuple):
     """Shapes (N, rows, columns)."""
     loads: Loads
     """Wrenches with their values, of shape (N, orders, 6)."""
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Batch]]:
+        """Parts of at most so many samples, with where they are."""
+        for start in range(0, len(self.motion), size):
+            which = slice(start, start + size)
+            loads = [(link, values[which]) for link, values in self.loads]
+            yield which, Batch(self.motion[which], [x[which] for x in self.others], loads)
 
     def packed(self) -> Array | None:
         """Rows of numbers as programs read them: other arrays, then wrenches; None without any."""

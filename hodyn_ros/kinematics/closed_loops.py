@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number, frozen
-from hodyn_ros.engine.engine import EFFORTS, ClosedLoops, Engine, unavailable
+from hodyn_ros.engine.engine import Engine, unavailable
+from hodyn_ros.engine.requests import CLOSING, COMPLETING, EFFORTS, Request
 from hodyn_ros.errors import ModelError, MotionError
-from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.loops import (
     KINDS,
@@ -279,7 +280,7 @@ def _completed(model: Mechanism, motion: Array) -> Array | None:
     closure, (samples, K, _) = closure_of(model), motion.shape
     whole = with_closed_positions(model, motion)
     if whole is not None and K > 1:
-        kernel = model.kept(Engine).kernel(ClosedLoops(K=K), samples)
+        kernel = model.kept(Engine).kernel(Request(COMPLETING, K), samples)
         found = np.empty((samples, K - 1, len(closure.dependent)))
         if kernel is None or not kernel.evaluate(whole, None, found):
             return None
@@ -377,7 +378,7 @@ def closed_positions(model: Mechanism, wanted: Array) -> tuple[Array, Array] | N
     """
     closure, kernel = (
         closure_of(model),
-        model.kept(Engine).kernel(ClosedLoops(None), len(wanted)),
+        model.kept(Engine).kernel(Request(CLOSING, 1), len(wanted)),
     )
     if kernel is None:
         return None
@@ -394,7 +395,7 @@ def closed_positions(model: Mechanism, wanted: Array) -> tuple[Array, Array] | N
 
 def offer_efforts(model: Mechanism, order: int, kernel: Kernel) -> None:
     """Keep the call for one sample of a robot with closed loops where `engine.quick` finds it."""
-    closing = model.kept(Engine).kernel(ClosedLoops(None))
+    closing = model.kept(Engine).kernel(Request(CLOSING, 1))
     if closing is not None:
         tables = (
             int(closing.block(1)[1].ctypes.data),
@@ -671,7 +672,7 @@ def velocity_partials(model: Mechanism, motion: Array, orders: int) -> list[Arra
 def prepare(model: Mechanism) -> None:
     """Compile what closes the loops of a model, which otherwise happens at the first motion."""
     if not unavailable():
-        model.kept(Engine).prepare(ClosedLoops(None))
+        model.kept(Engine).prepare(Request(CLOSING, 1))
         _kernels().closed_efforts()
     motion = np.zeros((1, 2, model.n_joints))
     motion[:, 0] = closure_of(model).start[closure_of(model).independent]

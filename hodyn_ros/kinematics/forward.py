@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, check_choice
-from hodyn_ros.engine.engine import LinkResult, compute, quick
+from hodyn_ros.engine.engine import compute, quick
+from hodyn_ros.engine.requests import LINK, Request
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import opened
-from hodyn_ros.kinematics.joints import checked_motion, link_or_tip
+from hodyn_ros.kinematics.motions import checked_motion, link_or_tip
 from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import EXPRESSIONS
 
@@ -75,7 +76,7 @@ def forward_kinematics(
         array = checked_motion(model, motion, lowest_K=1)
         return forward_kinematics(*opened(model, array), link, expressed_in)
     body, frame = model.link(link)
-    request = LinkResult(link, expressed_in, samples.K)
+    request = Request(LINK, samples.K, link=link, expressed_in=expressed_in)
     pose = np.empty((samples.N, 4, 4))
 
     def find(part: Batch, V: Array) -> bool:

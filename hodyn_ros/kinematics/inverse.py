@@ -13,9 +13,6 @@ body i in step 3b builds on the acceleration of its parent (a dot is missing); t
 in step 5a has the factor 3, which is binomial(3, 1). With Leibniz's rule the order is arbitrary:
 
     J q^(k) = V^(k-1) - sum over j = 1 ... k-1 of binomial(k-1, j) J^(j) q^(k-j).
-
-The sum is the (k-1)-th derivative of the twist for q^(k) = 0: a forward recursion computes it
-without any derivative of a Jacobian.
 """
 
 from __future__ import annotations
@@ -28,15 +25,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, check_choice, checked_number, exact_poses, finite_array
+from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.errors import (
     HodynError,
     InverseKinematicsError,
     MotionError,
     SingularityError,
 )
-from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
-from hodyn_ros.kinematics.joints import hybrid_from_body, link_or_tip
+from hodyn_ros.kinematics.forward import LinkMotion
+from hodyn_ros.kinematics.motions import checked_link_motion, link_or_tip
+from hodyn_ros.kinematics.poses import poses_along, twists_of
 from hodyn_ros.kinematics.redundancy import (
     TASK_ROWS,
     JointTask,
@@ -44,12 +42,10 @@ from hodyn_ros.kinematics.redundancy import (
     LeastNormSystem,
     SampledPath,
     TaskSystem,
+    joint_motions,
 )
 from hodyn_ros.lie import so3
-from hodyn_ros.lie.jets import Jet, leibniz
-from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.mechanism import Mechanism
-from hodyn_ros.names import EXPRESSIONS
 
 LONGEST_STEP = (
     0.8  # in units of the joints: 0.8 rad, or 0.8 times the characteristic length
@@ -194,36 +190,16 @@ def inverse_kinematics(
     solution nearby, close samples keep the iteration on the same branch.
     """
     options = InverseKinematicsOptions() if options is None else options
-    link = link_or_tip(model, link)
-    pose, V = checked_link_motion(link_motion, expressed_in)
-    V = hybrid_from(pose, V, expressed_in)
-    batch, K = pose.shape[:-2], V.shape[-2] + 1
-    criteria, joint_tasks = _sorted_redundancy(redundancy)
-    system = TaskSystem.of(model, link, task, joint_tasks, options.length)
-    least_norm = None
-    if system.redundancy > 0:
-        least_norm = LeastNormSystem.of(system, criteria[0] if criteria else LeastNorm())
-
-    c = _joint_task_values(joint_tasks, batch, K)
-    N, T = prod(batch), batch[-1] if batch else 1
-    arrays = (
-        pose.reshape(N, 4, 4),
-        V.reshape(N, K - 1, 6),
-        c.reshape(N, K, len(joint_tasks)),
+    problem = _checked_problem(
+        model, link_motion, link, expressed_in, task, redundancy, options
     )
-    bounds = model.limits.lower, model.limits.upper
-    if not options.limits:
-        bounds = np.full(model.n_joints, -np.inf), np.full(model.n_joints, np.inf)
-    problem = _Problem(system, least_norm, options, batch, *arrays, *bounds)
-    guesses = _starting_positions(model, guess, batch)
-    problem.check_ignored_rotations()
-    problem.check_joint_tasks()
-    is_path = least_norm is not None and K > 1 and T > 1
-    instants = _checked_times(times, T, system) if is_path else None
+    guesses = _starting_positions(model, guess, problem.batch)
+    instants = problem.checked_times(times) if problem.follows_path else None
     q, iterations, residual = problem.positions(guesses, instants)
     motion, singular_values = problem.derivatives(q)
+    batch = problem.batch
     return InverseKinematicsSolution(
-        motion.reshape(*batch, K, model.n_joints),
+        motion.reshape(*batch, *motion.shape[1:]),
         iterations.reshape(batch),
         residual.reshape(batch),
         singular_values.min(axis=-1).reshape(batch),
@@ -231,77 +207,36 @@ def inverse_kinematics(
     )
 
 
-def checked_link_motion(
-    link_motion: LinkMotion | tuple[ArrayLike, ArrayLike], expressed_in: str
-) -> tuple[Array, Array]:
-    """Pose, made exact, and twist of a link motion.
-
-    Parameters
-    ----------
-    link_motion : LinkMotion or (pose, twist)
-        Shapes (..., 4, 4) and (..., K-1, 6), with the same leading axes.
-    expressed_in : str
-        Expression of the twist; only checked here.
-
-    Returns
-    -------
-    pose : ndarray, shape (..., 4, 4)
-        With rotations freed of rounding, see `checks.exact_poses`.
-    V : ndarray, shape (..., K-1, 6)
-
-    Raises
-    ------
-    MotionError
-        If a shape does not fit, a value is not finite, or a pose is not one.
-    HodynError
-        If the expression is unknown.
-    """
-    check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
-    if not isinstance(link_motion, (tuple, list)) or len(link_motion) != 2:
-        raise MotionError(
-            f'link_motion is of type {type(link_motion).__name__}, expected a LinkMotion or a '
-            'pair of a pose of shape (..., 4, 4) and a twist of shape (..., K-1, 6).'
-        )
-    pose = finite_array('The pose', link_motion[0], MotionError)
-    V = finite_array('The twist', link_motion[1], MotionError)
-    if pose.ndim < 2 or pose.shape[-2:] != (4, 4):
-        raise MotionError(f'The pose has shape {pose.shape}, expected (..., 4, 4).')
-    if V.ndim < 2 or V.shape[-1] != 6 or V.shape[:-2] != pose.shape[:-2]:
-        expected = ', '.join([*map(str, pose.shape[:-2]), 'K-1', '6'])
-        raise MotionError(
-            f'The twist has shape {V.shape}, expected ({expected}): leading axes as those of the '
-            f'pose, whose shape is {pose.shape}, and (omega, v) with derivatives.'
-        )
-    return exact_poses('The pose', pose, MotionError), V
-
-
-def hybrid_from(pose: Array, V: Array, expressed_in: str) -> Array:
-    """Twist of a link in hybrid expression.
-
-    Parameters
-    ----------
-    pose : ndarray, shape (..., 4, 4)
-        Of the link in the base link.
-    V : ndarray, shape (..., K-1, 6)
-        Twist (omega, v) with the time derivatives of its coordinates, K >= 1.
-    expressed_in : {'body', 'spatial', 'hybrid'}
-        Expression of V.
-
-    Returns
-    -------
-    ndarray, shape (..., K-1, 6)
-        In base axes, with the velocity of the link origin and its derivatives.
-    """
-    if V.shape[-2] == 0 or expressed_in == 'hybrid':
-        return V
-    if expressed_in == 'body':
-        return hybrid_from_body(pose, V)
-    omega, v = Jet.along(V[..., :3], -2), Jet.along(V[..., 3:], -2)
-    # The velocity of the link origin is v + omega x r; its derivatives give those of r in turn.
-    r = [pose[..., :3, 3]]
-    for k in range(len(v)):
-        r.append(v[k] + leibniz(omega, r, k, cross))
-    return np.concatenate([V[..., :3], Jet(r).rate().array(-2)], axis=-1)
+def _checked_problem(
+    model: Mechanism,
+    link_motion: LinkMotion | tuple[ArrayLike, ArrayLike],
+    link: str | None,
+    expressed_in: str,
+    task: Sequence[str],
+    redundancy: LeastNorm | JointTask | Sequence[LeastNorm | JointTask],
+    options: InverseKinematicsOptions,
+) -> _Problem:
+    """Problem from arguments of `inverse_kinematics`, checked, with the twist in hybrid form."""
+    link = link_or_tip(model, link)
+    pose, V = checked_link_motion(link_motion, expressed_in)
+    if expressed_in != 'hybrid' and V.shape[-2]:
+        V = twists_of(poses_along(pose, V, expressed_in), 'hybrid').array(-2)
+    criteria, joint_tasks = _sorted_redundancy(redundancy)
+    system = TaskSystem.of(model, link, task, joint_tasks, options.length)
+    least_norm = None
+    if system.redundancy > 0:
+        least_norm = LeastNormSystem.of(system, criteria[0] if criteria else LeastNorm())
+    batch, K = pose.shape[:-2], V.shape[-2] + 1
+    c = _joint_task_values(joint_tasks, batch, K)
+    N, n = prod(batch), model.n_joints
+    arrays = pose.reshape(N, 4, 4), V.reshape(N, K - 1, 6), c.reshape(N, K, c.shape[-1])
+    bounds = model.limits.lower, model.limits.upper
+    if not options.limits:
+        bounds = np.full(n, -np.inf), np.full(n, np.inf)
+    problem = _Problem(system, least_norm, options, batch, *arrays, *bounds)
+    problem.check_ignored_rotations()
+    problem.check_joint_tasks()
+    return problem
 
 
 def _sorted_redundancy(
@@ -372,24 +307,6 @@ def _starting_positions(
         ) from None
 
 
-def _checked_times(times: ArrayLike | None, T: int, system: TaskSystem) -> Array:
-    """Check the times of the T samples, which must be given and increase."""
-    if times is None:
-        raise HodynError(
-            f'{len(system.unknown)} joints fulfil {system.n_rows} equations in many ways. Where a '
-            'least norm of the velocities decides, the positions depend on the path: give the '
-            f'times of the samples, shape ({T},), or a JointTask for each of the '
-            f'{system.redundancy} open joints.'
-        )
-    array = finite_array('The array of times', times, MotionError)
-    if array.shape != (T,) or not np.all(np.diff(array) > 0.0):
-        raise MotionError(
-            f'The times have shape {array.shape}, expected ({T},), increasing [s]: one for each '
-            'sample of a trajectory.'
-        )
-    return array
-
-
 class _Problem(NamedTuple):
     """A checked problem: N samples, trajectories of T of them one behind the other."""
 
@@ -402,6 +319,30 @@ class _Problem(NamedTuple):
     c: Array  # joint tasks and derivatives, shape (N, K, p)
     lower: Array  # limits of the positions, as `upper` of shape (n,)
     upper: Array
+
+    @property
+    def follows_path(self) -> bool:
+        """Whether positions depend on those before, by the least norm on the way."""
+        many = bool(self.batch) and self.batch[-1] > 1
+        return self.least_norm is not None and self.c.shape[1] > 1 and many
+
+    def checked_times(self, times: ArrayLike | None) -> Array:
+        """Times of the T samples, which must be given and increase."""
+        T, system = self.batch[-1], self.system
+        if times is None:
+            raise HodynError(
+                f'{len(system.unknown)} joints fulfil {system.n_rows} equations in many ways. '
+                'Where a least norm of the velocities decides, the positions depend on the path: '
+                f'give the times of the samples, shape ({T},), or a JointTask for each of the '
+                f'{system.redundancy} open joints.'
+            )
+        array = finite_array('The array of times', times, MotionError)
+        if array.shape != (T,) or not np.all(np.diff(array) > 0.0):
+            raise MotionError(
+                f'The times have shape {array.shape}, expected ({T},), increasing [s]: one for '
+                'each sample of a trajectory.'
+            )
+        return array
 
     def positions(
         self, guesses: Array, times: Array | None
@@ -424,9 +365,7 @@ class _Problem(NamedTuple):
             if continued and path is not None:
                 # The iteration then removes what its tolerance and rounding left.
                 guess = self.followed(path, guess, s, t)
-            q[s], _, residual[s], iterations[s] = self.position(
-                s, guess, fresh=not continued
-            )
+            q[s], residual[s], iterations[s] = self.position(s, guess, not continued)
         return q, iterations, residual
 
     def followed(self, path: SampledPath, q: Array, s: int, t: int) -> Array:
@@ -461,10 +400,11 @@ class _Problem(NamedTuple):
             )
         return end
 
-    def position(self, s: int, guess: Array, fresh: bool) -> _Position:
-        """Position for one sample, or an error that says why there is none."""
+    def position(self, s: int, guess: Array, fresh: bool) -> tuple[Array, float, int]:
+        """Position for one sample, its residual and iterations, or an error that says why not."""
         options, lower, upper = self.options, self.lower, self.upper
-        best: _Position | None = None
+        best: _Linearisation | None = None
+        iterations = 0
         # A continued motion must not turn back, any other may leave the limits for a while.
         periodic = self.system.periodic(lower, upper) & fresh
         restarts = options.restarts if fresh else 0
@@ -472,37 +412,36 @@ class _Problem(NamedTuple):
         bounds = np.where(periodic, -np.inf, lower), np.where(periodic, np.inf, upper)
         for start in _starts(guess, lower, upper, spread, restarts, options.seed):
             try:
-                solution = _solve_position(self.system, *wanted, start, *bounds, options)
+                found, count = _solve_position(
+                    self.system, *wanted, start, *bounds, options
+                )
             except MotionError:  # loops do not close at this start
                 if best is None:
                     raise
                 continue
-            solution = solution._replace(
-                q=_within(solution.q, guess, lower, upper, periodic)
-            )
-            if best is None or solution.residual < best.residual:
-                best = solution
+            if best is None or found.residual < best.residual:
+                best, iterations = found, count
             if best.residual <= options.tolerance:
                 break
         assert best is not None
+        q = _within(best.q, guess, lower, upper, periodic)
+        if best.residual > options.tolerance:
+            raise InverseKinematicsError(
+                self.failure_text(best._replace(q=q), s, restarts),
+                sample=self.sample(s),
+                residual=best.residual,
+            )
         ignored = best.error[self.system.ignored_rotations]
-        reached = best.residual <= self.options.tolerance
-        if reached and np.all(np.abs(ignored) < 1e-6):
-            return best
-        if reached:
+        if np.any(np.abs(ignored) >= 1e-6):
             raise InverseKinematicsError(
                 f'The pose of {self.name(s)} turns the link about axes about which its '
                 f'joints cannot turn it: an angle of {np.linalg.norm(ignored):.3g} rad remains.',
                 sample=self.sample(s),
                 residual=float(np.linalg.norm(ignored)),
             )
-        raise InverseKinematicsError(
-            self.failure_text(best, s, restarts),
-            sample=self.sample(s),
-            residual=best.residual,
-        )
+        return q, best.residual, iterations
 
-    def failure_text(self, best: _Position, s: int, restarts: int) -> str:
+    def failure_text(self, best: _Linearisation, s: int, restarts: int) -> str:
         """Say how far the best attempt came and what may help."""
         error = np.zeros(6)
         error[self.system.rows] = best.error[self.system.rows]
@@ -524,42 +463,23 @@ class _Problem(NamedTuple):
 
     def derivatives(self, q: Array) -> tuple[Array, Array]:
         """Motions, shape (N, K, n), and all singular values, shape (N, m+p)."""
-        N, K = len(q), self.c.shape[1]
-        _, J = self.system.chain.pose_and_jacobian(q)
-        singular_values = np.asarray(np.linalg.svd(self.system.matrix(J), compute_uv=False))
-        if K == 1:
-            return q[:, None], singular_values
-        for s, smallest in enumerate(singular_values.min(axis=-1)):
-            self.check_singularity(float(smallest), s)
-        motion = np.empty((N, K, q.shape[-1]))
-        orders = self.least_norm.orders if self.least_norm else self.determined_orders
-        for first in range(0, N, _BLOCK):
+        matrix = self.system.at(q)[1]
+        singular_values = np.asarray(np.linalg.svd(matrix, compute_uv=False))
+        motion = np.empty((len(q), self.c.shape[1], q.shape[-1]))
+        if motion.shape[1] > 1:
+            for s, smallest in enumerate(singular_values.min(axis=-1)):
+                self.check_singularity(float(smallest), s)
+        for first in range(0, len(q), _BLOCK):
             block = slice(first, first + _BLOCK)
-            motion[block] = orders(
-                q[block], self.V[block], self.c[block], self.options.damping
+            motion[block] = joint_motions(
+                self.system,
+                self.least_norm,
+                q[block],
+                self.V[block],
+                self.c[block],
+                self.options.damping,
             )
         return motion, singular_values
-
-    def determined_orders(self, q: Array, V: Array, c: Array, damping: float) -> Array:
-        """Joint motions of as many equations as unknowns; see `LeastNormSystem.orders`."""
-        system, K = self.system, V.shape[1] + 1
-        motion = np.zeros((len(q), K, q.shape[1]))
-        motion[:, 0] = q
-        M = system.matrix(system.chain.pose_and_jacobian(q)[1])
-        for k in range(1, K):
-            given = motion[:, : k + 1]
-            without = forward_kinematics(
-                system.model, given, system.chain.link, 'hybrid'
-            ).twist
-            e = system.right_side(V[:, k - 1] - without[:, k - 1], c[:, k])[..., None]
-            if damping:
-                M_transposed = np.swapaxes(M, -1, -2)
-                damped = M_transposed @ M + damping**2 * np.eye(M.shape[-1])
-                x = np.linalg.solve(damped, M_transposed @ e)[..., 0]
-            else:
-                x = np.linalg.solve(M, e)[..., 0]
-            motion[:, k, system.unknown] = x * system.scale
-        return motion
 
     def check_singularity(self, smallest: float, s: int, where: str = 'at') -> None:
         """Refuse derivatives near a singularity unless they are to be damped."""
@@ -619,13 +539,24 @@ class _Problem(NamedTuple):
         return f'sample {index[0] if len(index) == 1 else index}'
 
 
-class _Position(NamedTuple):
-    """Result of the iteration, converged or not: compare the residual."""
+class _Linearisation(NamedTuple):
+    """Linear equations for a step from positions towards a wanted pose."""
 
     q: Array  # joint positions, shape (n,)
-    error: Array  # twist to the wanted pose, shape (6,), [rad] and [m]
-    residual: float  # length of the error of all equations, in units of the rows
-    iterations: int
+    error: Array  # twist to the wanted pose, hybrid, shape (6,), [rad] and [m]
+    e: Array  # right-hand side, dimensionless, shape (m+p,)
+    M: Array  # matrix, dimensionless, shape (m+p, u)
+    residual: float  # length of e
+
+    @classmethod
+    def at(cls, system: TaskSystem, C: Array, c: Array, q: Array) -> _Linearisation:
+        """Equations at positions q for the wanted pose C and values c of the joint tasks."""
+        pose, M = system.at(q[None])
+        rotation = so3.log(C[:3, :3] @ pose[0, :3, :3].T)
+        error = np.concatenate([rotation, C[:3, 3] - pose[0, :3, 3]])
+        tasks = system.A_scale * (system.A @ (q / system.joint_scale))
+        e = system.right_side(error, c - tasks)
+        return cls(q, error, e, M[0], float(np.linalg.norm(e)))
 
 
 def _solve_position(
@@ -636,55 +567,49 @@ def _solve_position(
     lower: Array,
     upper: Array,
     options: InverseKinematicsOptions,
-) -> _Position:
+) -> tuple[_Linearisation, int]:
     """Iterate from a guess until rounding, or until nothing improves any more.
 
     C, shape (4, 4), is the wanted pose, c, shape (p,), the wanted values of the joint tasks. A
     joint at a limit is left out of a step that would take it beyond. The damping vanishes with the
-    square of the residual, which keeps the convergence quadratic.
+    square of the residual, which keeps the convergence quadratic. Returned are the equations at
+    the end, converged or not, and the iterations.
     """
     scale, unknown = system.scale, system.unknown
     lowest, highest = lower[unknown] / scale, upper[unknown] / scale
-    q = guess.copy()
-    x = np.clip(q[unknown] / scale, lowest, highest)
-    q[unknown] = np.clip(x * scale, lower[unknown], upper[unknown])
-    error, e, M = _linearised(system, C, c, q)
-    residual = float(np.linalg.norm(e))
+
+    def at(x: Array) -> _Linearisation:
+        q = guess.copy()
+        q[unknown] = np.clip(x * scale, lower[unknown], upper[unknown])
+        return _Linearisation.at(system, C, c, q)
+
+    x = np.clip(guess[unknown] / scale, lowest, highest)
+    now = at(x)
     damping, iterations, slow_steps = 1e-2, 0, 0
-    while residual > ROUNDING and iterations < options.max_iterations:
+    while now.residual > ROUNDING and iterations < options.max_iterations:
         iterations += 1
-        step = _bounded_step(M, e, damping * residual**2, x <= lowest, x >= highest)
+        blocked = x <= lowest, x >= highest
+        step = _bounded_step(now.M, now.e, damping * now.residual**2, *blocked)
         longest = float(np.abs(step).max())
         if longest > LONGEST_STEP:
             step *= LONGEST_STEP / longest
         x_next = np.clip(x + step, lowest, highest)
         if np.array_equal(x_next, x):
             break
-        q_next = q.copy()
-        q_next[unknown] = np.clip(x_next * scale, lower[unknown], upper[unknown])
         try:
-            error_next, e_next, M_next = _linearised(system, C, c, q_next)
+            then = at(x_next)
         except MotionError:  # loops do not close there: a shorter step
             damping *= 5.0
             continue
-        residual_next = float(np.linalg.norm(e_next))
-        stalled = residual <= options.tolerance and residual_next > 0.5 * residual
-        slow_steps = slow_steps + 1 if residual_next > 0.999 * residual else 0
-        if residual_next < residual:
-            x, q, error, e, M, residual = (
-                x_next,
-                q_next,
-                error_next,
-                e_next,
-                M_next,
-                residual_next,
-            )
-            damping = max(0.2 * damping, 1e-6)
+        stalled = now.residual <= options.tolerance and then.residual > 0.5 * now.residual
+        slow_steps = slow_steps + 1 if then.residual > 0.999 * now.residual else 0
+        if then.residual < now.residual:
+            x, now, damping = x_next, then, max(0.2 * damping, 1e-6)
         else:
             damping *= 5.0
         if stalled or slow_steps == SLOW_STEPS:
             break
-    return _Position(q, error, residual, iterations)
+    return now, iterations
 
 
 def _starts(
@@ -715,37 +640,6 @@ def _within(
     turns = np.round((near - q) / turn)
     turns = np.clip(turns, np.ceil((lower - q) / turn), np.floor((upper - q) / turn))
     return np.where(periodic, np.clip(q + turn * turns, lower, upper), q)
-
-
-def _linearised(
-    system: TaskSystem, C: Array, c: Array, q: Array
-) -> tuple[Array, Array, Array]:
-    """Linear equations for a step from positions towards a wanted pose.
-
-    Parameters
-    ----------
-    system : TaskSystem
-    C : ndarray, shape (4, 4)
-        Wanted pose of the link.
-    c : ndarray, shape (p,)
-        Wanted values of the joint tasks.
-    q : ndarray, shape (n,)
-        Joint positions.
-
-    Returns
-    -------
-    error : ndarray, shape (6,)
-        Twist to the wanted pose in hybrid expression [rad] and [m].
-    e : ndarray, shape (m+p,)
-        Right-hand side, dimensionless.
-    M : ndarray, shape (m+p, u)
-        Matrix, dimensionless.
-    """
-    pose, J = system.chain.pose_and_jacobian(q[None])
-    rotation = so3.log(C[:3, :3] @ pose[0, :3, :3].T)
-    error = np.concatenate([rotation, C[:3, 3] - pose[0, :3, 3]])
-    tasks = system.A_scale * (system.A @ (q / system.joint_scale))
-    return error, system.right_side(error, c - tasks), system.matrix(J[0])
 
 
 def _bounded_step(

@@ -12,7 +12,7 @@ from hodyn_ros.checks import finite_array
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.kinematics.closed_loops import SINGULAR, ClosedMotion, closure_of, tables_of
 from hodyn_ros.kinematics.jacobian import jacobian
-from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.model.loops import LARGEST_STEP
 from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed

@@ -8,15 +8,13 @@ equation.
 
 Between two samples of that equation, the origin and the quaternion of the link are the polynomials
 that have the given derivatives at both ends (Hermite interpolation). At the samples its solution
-has exactly the derivatives of `LeastNormSystem.orders`, whatever the distance of the samples is.
+has exactly the derivatives of `joint_motions`, whatever the distance of the samples is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -24,9 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, within_reach
-from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
-from hodyn_ros.lie.jets import Jet, leibniz
+from hodyn_ros.kinematics.closed_loops import within_reach
+from hodyn_ros.kinematics.jacobian import pose_and_jacobian
+from hodyn_ros.kinematics.poses import bodies_to
+from hodyn_ros.lie import Jet, jets
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed
@@ -111,63 +110,36 @@ class LeastNorm:
     rate: ArrayLike = 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class LoopChain:
-    """What `LinkChain` is, of a robot with closed loops.
+def _some_positions(model: Mechanism) -> Array:
+    """Positions (4, n) that are in no way special [rad] or [m], of loops near their start."""
+    rng = np.random.default_rng(0)
+    if model.closure is None:
+        return rng.uniform(-1.0, 1.0, (4, model.n_joints))
+    start = model.closure.start[model.closure.independent]
+    return within_reach(model, start + rng.uniform(-0.1, 0.1, (4, model.n_joints)))
 
-    Attributes
-    ----------
-    model : RobotModel
-    link : str
+
+def _reach(model: Mechanism, link: str) -> float:
+    """Sum of the distances [m] between successive joints up to a link, 1 if it is zero."""
+    tree = model if model.closure is None else model.closure.tree
+    offsets = [*tree.B[bodies_to(tree, link), :3, 3], tree.link(link).pose[:3, 3]]
+    return float(sum(np.linalg.norm(offset) for offset in offsets)) or 1.0
+
+
+def _full_turns(model: Mechanism, link: str) -> NDArray[np.bool_]:
+    """Joints (n,) of which a full turn changes nothing for a link.
+
+    There are none with closed loops: these may be on another branch after a full turn.
     """
-
-    model: Mechanism
-    link: str
-
-    @property
-    def n_joints(self) -> int:
-        """Number n of independent joints."""
-        return self.model.n_joints
-
-    @cached_property
-    def of_tree(self) -> LinkChain:
-        """Chain of the tree."""
-        return LinkChain.of(closure_of(self.model).tree, self.link)
-
-    @property
-    def reach(self) -> float:
-        """That of the tree [m]."""
-        return self.of_tree.reach
-
-    @property
-    def turning(self) -> NDArray[np.bool_]:
-        """None: loops may be on another branch after a full turn, shape (n,)."""
-        return np.zeros(self.n_joints, dtype=bool)
-
-    @property
-    def some_positions(self) -> Array:
-        """Positions (4, n) near the start of the loops that are in no way special [rad], [m]."""
-        closure = closure_of(self.model)
-        ways = np.random.default_rng(0).uniform(-0.1, 0.1, (4, self.n_joints))
-        return within_reach(self.model, closure.start[closure.independent] + ways)
-
-    @cached_property
-    def coordinate(self) -> NDArray[np.intp]:
-        """Independent joints that move the link."""
-        _, J = self.pose_and_jacobian(self.some_positions)
-        return np.flatnonzero(np.abs(J).max(axis=(0, 1)) > 1e-9)
-
-    def pose_and_jacobian(self, q: Array) -> tuple[Array, Array]:
-        """As that of `LinkChain`; a `MotionError` where the loops do not close."""
-        closed = ClosedMotion(self.model, q[:, None])
-        pose, J = self.of_tree.pose_and_jacobian(closed.motion[:, 0])
-        return pose, J @ closed.G(1)[0]
-
-
-def chain_to(model: Mechanism, link: str) -> LinkChain | LoopChain:
-    """What moves a link, for repeated evaluation; a `ModelError` if there is no such link."""
-    model.link(link)
-    return LinkChain.of(model, link) if model.closure is None else LoopChain(model, link)
+    turns = np.zeros(model.n_joints, dtype=bool)
+    path = [] if model.closure is not None else bodies_to(model, link)
+    for i in path:
+        omega, v, j = model.X[i, :3], model.X[i, 3:], model.coordinate[i]
+        # A helical joint advances, a mimic joint of another ratio does not turn fully.
+        pure = np.linalg.norm(omega) > 0.5 and abs(omega @ v) < 1e-12
+        once = np.sum(model.coordinate[path] == j) == 1 and abs(model.multiplier[i]) == 1.0
+        turns[j] = pure and once
+    return turns
 
 
 class TaskSystem(NamedTuple):
@@ -178,7 +150,7 @@ class TaskSystem(NamedTuple):
     """
 
     model: Mechanism
-    chain: LinkChain | LoopChain
+    link: str
     rows: NDArray[np.intp]  # the m rows of the hybrid twist that are prescribed
     # The u joints to solve for; others do not move the link and stay.
     unknown: NDArray[np.intp]
@@ -207,7 +179,7 @@ class TaskSystem(NamedTuple):
             Of `TASK_ROWS`, each at most once, in any order.
         joint_tasks : sequence of JointTask
         length : float or None
-            Characteristic length [m], by default `LinkChain.reach`.
+            Characteristic length [m], by default the distances between the joints up to the link.
 
         Raises
         ------
@@ -218,8 +190,9 @@ class TaskSystem(NamedTuple):
         JointNameError
             If a joint task names a joint that is not an independent one.
         """
-        chain = chain_to(model, link)
-        if len(chain.coordinate) == 0:
+        _, (J,) = pose_and_jacobian(model, link, _some_positions(model)[:, None], 'hybrid')
+        moving = np.abs(J).max(axis=(0, 1)) > 1e-9
+        if not moving.any():
             raise HodynError(
                 f'No joint moves the link {link!r}, so its motion determines no joint motion.'
             )
@@ -230,7 +203,7 @@ class TaskSystem(NamedTuple):
                 'once.'
             )
         rows = np.array(sorted(TASK_ROWS.index(name) for name in names), dtype=np.intp)
-        length = chain.reach if length is None else float(length)
+        length = _reach(model, link) if length is None else float(length)
         joint_scale = np.where(np.array(model.joint_types) == 'prismatic', length, 1.0)
         A = np.zeros((len(joint_tasks), model.n_joints))
         for row, joint_task in zip(A, joint_tasks):
@@ -243,12 +216,11 @@ class TaskSystem(NamedTuple):
                 row[model.joint_names.index(name)] = value
         A = A * joint_scale
         A_scale = np.linalg.norm(A, axis=1)
-        moving = np.any(A != 0.0, axis=0)
-        moving[chain.coordinate] = True
-        unknown, row_scale = np.flatnonzero(moving), np.where(rows < 3, 1.0, length)
+        unknown = np.flatnonzero(moving | np.any(A != 0.0, axis=0))
+        scales = np.where(rows < 3, 1.0, length), joint_scale
         tasks = A / A_scale[:, None], A_scale
-        system = cls(model, chain, rows, unknown, row_scale, joint_scale, *tasks, length)
-        system._check(link)
+        system = cls(model, link, rows, unknown, *scales, *tasks, length)
+        system._check(J)
         return system
 
     @property
@@ -284,25 +256,32 @@ class TaskSystem(NamedTuple):
         -------
         ndarray of bool, shape (n,)
         """
-        free = self.chain.turning & ~np.any(self.A, axis=0)
+        free = _full_turns(self.model, self.link) & ~np.any(self.A, axis=0)
         return np.asarray(free & (upper - lower >= 2.0 * np.pi))
 
-    def matrix(self, J: Array) -> Array:
+    def at(self, q: Array) -> tuple[Array, Array]:
+        """Pose of the link (N, 4, 4) and matrix (N, m+p, u) at positions (N, n)."""
+        pose, J = pose_and_jacobian(self.model, self.link, q[:, None], 'hybrid')
+        return pose, self.matrix(J)[0]
+
+    def matrix(self, J: Jet) -> Jet:
         """Matrix of the equations, dimensionless.
 
         Parameters
         ----------
-        J : ndarray, shape (..., 6, n)
+        J : Jet of ndarray, shape (..., 6, n)
             Hybrid Jacobian of the link.
 
         Returns
         -------
-        ndarray, shape (..., m+p, u)
-            Rows of the link first, then the joint tasks.
+        Jet of ndarray, shape (..., m+p, u)
+            Rows of the link first, then the joint tasks, whose coefficients are constant.
         """
-        of_link = J[..., self.rows, :] / self.row_scale[:, None] * self.joint_scale
-        of_joints = np.broadcast_to(self.A, (*J.shape[:-2], *self.A.shape))
-        return np.concatenate([of_link, of_joints], axis=-2)[..., self.unknown]
+        scale, A = self.row_scale[:, None], self.A[:, self.unknown]
+        of_link = [x[..., self.rows, :][..., self.unknown] / scale * self.scale for x in J]
+        shape = *of_link[0].shape[:-2], *A.shape
+        of_joints = jets.constant(np.broadcast_to(A, shape), len(J))
+        return Jet(np.concatenate(rows, axis=-2) for rows in zip(of_link, of_joints))
 
     def right_side(self, V: Array, c: Array) -> Array:
         """Right-hand side of the equations, dimensionless.
@@ -322,8 +301,11 @@ class TaskSystem(NamedTuple):
             [V[..., self.rows] / self.row_scale, c / self.A_scale], axis=-1
         )
 
-    def _check(self, link: str) -> None:
-        """Refusal of a task that asks for more than the joints can do, or for no orientation."""
+    def _check(self, J: Array) -> None:
+        """Refusal of a task that asks for more than the joints can do, or for no orientation.
+
+        From Jacobians (4, 6, n) at positions that are in no way special.
+        """
         names = [self.model.joint_names[j] for j in self.unknown]
         if self.redundancy < 0:
             raise HodynError(
@@ -335,12 +317,10 @@ class TaskSystem(NamedTuple):
         if len(self.ignored_rotations):
             # Angular velocities about some axes alone are no derivatives of any orientation,
             # unless the link turns about these axes only.
-            q = self.chain.some_positions
-            turning = np.abs(self.chain.pose_and_jacobian(q)[1][:, self.ignored_rotations])
-            if turning.max() > 1e-9:
+            if np.abs(J[:, self.ignored_rotations]).max() > 1e-9:
                 raise HodynError(
                     f'The task prescribes {", ".join(TASK_ROWS[i] for i in self.rows if i < 3)}, '
-                    f'but the joints turn the link {link!r} about '
+                    f'but the joints turn the link {self.link!r} about '
                     f'{", ".join(TASK_ROWS[i][1] for i in self.ignored_rotations)}, too. Such '
                     'angular velocities do not determine an orientation: prescribe all of rx, ry, '
                     'rz or none.'
@@ -402,36 +382,6 @@ class LeastNormSystem(NamedTuple):
             )
         return cls(system, weights[system.unknown], posture, rate)
 
-    def orders(self, q: Array, V: Array, c: Array, damping: float) -> Array:
-        """Joint motions (N, K, n) of least norm, with the exact derivatives of the criterion.
-
-        From positions (N, n), hybrid twists with derivatives (N, K-1, 6) and joint tasks (N, K,
-        p); with damping, which is zero otherwise, the solutions are no exact ones.
-        """
-        system, u = self.system, len(self.system.unknown)
-        N, K = len(q), V.shape[1] + 1
-        motion = np.zeros((N, K, q.shape[1]))
-        motion[:, 0] = q
-        KKT = self._matrix(system.matrix(system.chain.pose_and_jacobian(q)[1]), damping)
-        solutions: list[Array] = []
-        for m in range(K - 1):
-            top = self._wanted(motion[:, m], m)
-            bottom = system.right_side(V[:, m], c[:, m + 1])
-            if m > 0:
-                M = system.matrix(
-                    jacobian(system.model, motion[:, : m + 1], system.chain.link, 'hybrid')
-                )
-                # The coefficients of the joint tasks are constant.
-                M[:, 1:, len(system.rows) :] = 0.0
-                for j in range(1, m + 1):
-                    x, y = solutions[m - j][:, :u, None], solutions[m - j][:, u:, None]
-                    top = top - comb(m, j) * (np.swapaxes(M[:, j], -1, -2) @ y)[..., 0]
-                    bottom = bottom - comb(m, j) * (M[:, j] @ x)[..., 0]
-            right = np.concatenate([top, bottom], axis=-1)
-            solutions.append(np.linalg.solve(KKT, right[..., None])[..., 0])
-            motion[:, m + 1, system.unknown] = solutions[m][:, :u] * system.scale
-        return motion
-
     def integrate(
         self, path: SampledPath, t: int, q: Array, check: Callable[[Array], None]
     ) -> Array | None:
@@ -462,11 +412,11 @@ class LeastNormSystem(NamedTuple):
         def velocity(t: float, x: Array) -> Array:
             position = q.copy()
             position[unknown] = x * scale
-            M = system.matrix(system.chain.pose_and_jacobian(position[None])[1][0])
+            M = system.at(position[None])[1][0]
             check(M)
-            V, cd = path.rates(t)
-            right = np.concatenate([self._wanted(position), system.right_side(V, cd)])
-            return np.asarray(np.linalg.solve(self._matrix(M), right)[: len(unknown)])
+            right = self.right_side(position, 0, system.right_side(*path.rates(t)))
+            (KKT,) = self.matrix(Jet([M]))
+            return np.asarray(np.linalg.solve(KKT, right)[: len(unknown)])
 
         solution = solve_ivp(
             velocity,
@@ -484,18 +434,22 @@ class LeastNormSystem(NamedTuple):
         end[unknown] = solution.y[:, -1] * scale
         return end
 
-    def _matrix(self, M: Array, damping: float = 0.0) -> Array:
-        """Matrix of the optimality conditions, shape (..., u+m, u+m), of M (..., m, u)."""
-        m, u = M.shape[-2:]
-        KKT = np.zeros((*M.shape[:-2], u + m, u + m))
-        KKT[..., :u, :u] = np.diag(self.weights)
-        KKT[..., :u, u:] = np.swapaxes(M, -1, -2)
-        KKT[..., u:, :u] = M
-        KKT[..., u:, u:] = -(damping**2) * np.eye(m)
-        return KKT
+    def matrix(self, M: Jet, damping: float = 0.0) -> Jet:
+        """Matrix of the optimality conditions, (..., u+m, u+m), from M (..., m, u)."""
+        m, u = M[0].shape[-2:]
+        conditions = []
+        for k, rows in enumerate(M):
+            KKT = np.zeros((*rows.shape[:-2], u + m, u + m))
+            KKT[..., :u, u:] = np.swapaxes(rows, -1, -2)
+            KKT[..., u:, :u] = rows
+            if k == 0:
+                KKT[..., :u, :u] = np.diag(self.weights)
+                KKT[..., u:, u:] = -(damping**2) * np.eye(m)
+            conditions.append(KKT)
+        return Jet(conditions)
 
-    def _wanted(self, q: Array, order: int = 0) -> Array:
-        """Derivative of W z, shape (..., u).
+    def right_side(self, q: Array, order: int, e: Array) -> Array:
+        """Derivative of (W z, e), shape (..., u+m).
 
         Parameters
         ----------
@@ -503,11 +457,62 @@ class LeastNormSystem(NamedTuple):
             The derivative of the joint positions of this order.
         order : int
             Zero for the positions, which the posture is subtracted from.
+        e : ndarray, shape (..., m)
+            The derivative of the right-hand side of M x = e.
         """
         way = q - self.posture if order == 0 else q
         z = -self.rate * way / self.system.joint_scale
-        wanted: Array = self.weights * z[..., self.system.unknown]
-        return wanted
+        return np.concatenate([self.weights * z[..., self.system.unknown], e], axis=-1)
+
+
+def joint_motions(
+    system: TaskSystem,
+    least_norm: LeastNormSystem | None,
+    q: Array,
+    V: Array,
+    c: Array,
+    damping: float,
+) -> Array:
+    """Joint motions with all derivatives, from positions where the task is fulfilled.
+
+    The velocities x, with the multipliers of a least norm, fulfil a(q) x = b. Derivative k of the
+    equations has one unknown, derivative k of x; the rest is known, see `jets.remainder`.
+
+    Parameters
+    ----------
+    system : TaskSystem
+    least_norm : LeastNormSystem or None
+        What determines the joints if the system leaves some open.
+    q : ndarray, shape (N, n)
+    V : ndarray, shape (N, K-1, 6)
+        Hybrid twists with derivatives.
+    c : ndarray, shape (N, K, p)
+        Joint tasks.
+    damping : float
+        Zero for exact solutions; see `InverseKinematicsOptions`.
+
+    Returns
+    -------
+    ndarray, shape (N, K, n)
+    """
+    u, K = len(system.unknown), V.shape[1] + 1
+    motion = np.zeros((len(q), K, q.shape[1]))
+    motion[:, 0] = q
+    x: list[Array] = []
+    for k in range(K - 1):
+        known = motion[:, : k + 1]
+        a = system.matrix(pose_and_jacobian(system.model, system.link, known, 'hybrid')[1])
+        b = system.right_side(V[:, k], c[:, k + 1])
+        if least_norm is not None:
+            a, b = least_norm.matrix(a, damping), least_norm.right_side(known[:, k], k, b)
+        right = jets.remainder(b[..., None], a, x, k)
+        matrix = a[0]
+        if damping and least_norm is None:
+            transposed = np.swapaxes(matrix, -1, -2)
+            matrix, right = transposed @ matrix + damping**2 * np.eye(u), transposed @ right
+        x.append(np.linalg.solve(matrix, right))
+        motion[:, k + 1, system.unknown] = x[k][:, :u, 0] * system.scale
+    return motion
 
 
 class SampledPath:
@@ -561,7 +566,7 @@ def _quaternion_series(R: Array, omega: Array) -> Array:
     half = np.concatenate([0.5 * omega, np.zeros((*omega.shape[:-1], 1))], axis=-1)
     for k in range(omega.shape[1]):
         # dp/dt = (omega / 2) p, differentiated k times.
-        p.append(leibniz(Jet.along(half, 1), p, k, _multiplied))
+        p.append(jets.leibniz(Jet.along(half, 1), p, k, _multiplied))
     return Jet(p).array(1)
 
 

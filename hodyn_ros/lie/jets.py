@@ -17,6 +17,7 @@ derivatives of T. Source: doc/conventions.rst.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import comb
 from operator import matmul, mul
 from typing import Any, overload
@@ -195,6 +196,14 @@ def leibniz(
     return total
 
 
+@lru_cache(maxsize=64)
+def binomials(count: int) -> Array:
+    """Binomial coefficients, read-only: [k, j] = k! / (j! (k - j)!), zero for j > k."""
+    table = np.array([[float(comb(k, j)) for j in range(count)] for k in range(count)])
+    table.setflags(write=False)
+    return table.reshape(count, count)
+
+
 def quotient(
     b: Jet,
     a: Jet,
@@ -213,12 +222,36 @@ def quotient(
     """
     x: list[Number] = []
     for k in range(min(len(a), len(b))):
-        # Leibniz's rule with the one term left out that has the unknown derivative.
-        known = b[k]
-        for j in range(1, k + 1):
-            known = known - float(comb(k, j)) * of(a[j], x[k - j])
-        x.append(solve(known))
+        x.append(solve(remainder(b[k], a, x, k, of)))
     return Jet(x)
+
+
+def remainder(
+    b: Number,
+    a: Jet,
+    x: Sequence[Number],
+    k: int,
+    of: Callable[[Number, Number], Number] = matmul,
+) -> Number:
+    """What a[0] times derivative k of x is, where a x has the derivative b of this order.
+
+    That is Leibniz's rule with the one term left out that has the unknown derivative.
+
+    Parameters
+    ----------
+    b : Number
+        Derivative k alone.
+    a : Jet
+        k + 1 entries at least.
+    x : sequence
+        Derivatives below k.
+    k : int
+    of : callable
+        Product of a and x.
+    """
+    for j in range(1, k + 1):
+        b = b - float(comb(k, j)) * of(a[j], x[k - j])
+    return b
 
 
 def compose(derivatives: Jet | Sequence[Number], x: Jet) -> Jet:

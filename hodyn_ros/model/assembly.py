@@ -74,19 +74,19 @@ class Link:
     Attributes
     ----------
     name : str
-    mass : float
-        [kg]
     M_body : ndarray, shape (6, 6)
         Inertia about the link origin in link axes, moments first.
     defect : str
         Reason why the given inertia cannot be used, empty if it can; an error only if the link
         moves.
+    remark : str
+        What is said if an impossible inertia is used all the same; empty if it cannot be.
     """
 
     name: str
-    mass: float = 0.0
     M_body: Array = field(default_factory=lambda: np.zeros((6, 6)))
     defect: str = ''
+    remark: str = ''
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,6 @@ def described_link(
     frame: Array,
     inertia_com: Array,
     remarks: list[str],
-    allow_impossible: bool = False,
 ) -> Link:
     """Link with an inertia as descriptions state it, in a frame at the centre of mass.
 
@@ -180,22 +179,21 @@ def described_link(
         Inertia tensor about the centre of mass in the axes of that frame [kg m^2].
     remarks : list of str
         List to which remarks on a doubtful inertia are appended.
-    allow_impossible : bool
-        See `check_inertia`.
 
     Returns
     -------
     Link
-
-    Raises
-    ------
-    ModelError
-        As `check_inertia`.
+        With a defect if its inertia cannot be used.
     """
-    owner = f'Link {name!r}'
-    remarks += check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible)
+    defect = remark = ''
+    try:
+        remarks += check_inertia(f'Link {name!r}', mass, frame[:3, 3], inertia_com)
+    except ModelError as error:
+        defect, remark = str(error), getattr(error, 'remark', '')
+        if not remark:
+            return Link(name, defect=defect)
     about_com = spatial_inertia(mass, np.zeros(3), inertia_com)
-    return Link(name, mass, transform_inertia(about_com, frame))
+    return Link(name, transform_inertia(about_com, frame), defect, remark)
 
 
 @contextmanager
@@ -221,7 +219,8 @@ class Assembly:
     ----------
     description : RobotDescription
     base_link, tip_link : str or None
-        See `RobotModel.from_urdf`.
+    allow_impossible_inertia : bool
+        See `RobotModel.from_urdf`, as the ends.
 
     Raises
     ------
@@ -231,18 +230,27 @@ class Assembly:
     """
 
     def __init__(
-        self, description: RobotDescription, base_link: str | None, tip_link: str | None
+        self,
+        description: RobotDescription,
+        base_link: str | None,
+        tip_link: str | None,
+        allow_impossible_inertia: bool,
     ) -> None:
-        self.description = description
+        self.description, self.allows_impossible = description, allow_impossible_inertia
         self.links = {link.name: link for link in description.links}
         self.joints = {joint.name: joint for joint in description.joints}
         self.warnings = list(description.warnings)
         self.joint_to: dict[str, Joint] = {}
         self.joints_from: dict[str, list[Joint]] = {name: [] for name in self.links}
         root = self._connect()
-        self.base_link = self._known_link(base_link, 'base_link') if base_link else root
-        self.tip_link = self._known_link(tip_link, 'tip_link') if tip_link else None
-        self.path = self._path(self.tip_link) if self.tip_link is not None else None
+        for argument, name in (('base_link', base_link), ('tip_link', tip_link)):
+            if name and name not in self.links:
+                raise ModelError(
+                    f'{argument} {name!r} is not a link of the robot; its links are '
+                    f'{listed(self.links)}.'
+                )
+        self.base_link, self.tip_link = base_link or root, tip_link or None
+        self.wanted = {*self.joints} if not tip_link else self._path(tip_link)
 
         self.frames: dict[str, LinkFrame] = {}
         self.bodies: list[Joint] = []
@@ -251,15 +259,6 @@ class Assembly:
         self.M_body: list[Array] = []
         self.M_base = np.zeros((6, 6))
         self._walk()
-
-    def _known_link(self, name: str, argument: str) -> str:
-        """Validated name of a link; the error names the argument."""
-        if name not in self.links:
-            raise ModelError(
-                f'{argument} {name!r} is not a link of the robot; its links are '
-                f'{listed(self.links)}.'
-            )
-        return name
 
     def _connect(self) -> str:
         """Fill the maps between links and joints; return the root link."""
@@ -273,7 +272,19 @@ class Assembly:
         if not self.links:
             raise ModelError('The robot description has no links.')
         for joint in self.description.joints:
-            self._tie(joint)
+            for role in ('parent', 'child'):
+                if (link := getattr(joint, role)) not in self.links:
+                    raise ModelError(
+                        f'Joint {joint.name!r} has the {role} link {link!r}, which does not '
+                        f'exist; the links are {listed(self.links)}.'
+                    )
+            before = self.joint_to.setdefault(joint.child, joint)
+            if before is not joint:
+                raise ModelError(
+                    f'Joint loop: link {joint.child!r} is the child of both {before.name!r} and '
+                    f'{joint.name!r}; a robot must be a tree.'
+                )
+            self.joints_from[joint.parent].append(joint)
         roots = [name for name in self.links if name not in self.joint_to]
         if len(roots) > 1:
             raise ModelError(
@@ -281,30 +292,13 @@ class Assembly:
                 'parent, expected exactly one such link.'
             )
         reached = {*roots, *(joint.child for root in roots for joint in self._behind(root))}
-        if len(reached) < len(self.links):
-            loop = [name for name in self.links if name not in reached]
+        loop = [name for name in self.links if name not in reached]
+        if loop:
             raise ModelError(
                 f'Joint loop: the links {listed(loop)} hang on each other and on no root link; a '
                 'robot must be a tree.'
             )
         return roots[0]
-
-    def _tie(self, joint: Joint) -> None:
-        """Enter a joint into the maps between links and joints."""
-        for role, link in (('parent', joint.parent), ('child', joint.child)):
-            if link not in self.links:
-                raise ModelError(
-                    f'Joint {joint.name!r} has the {role} link {link!r}, which does not '
-                    f'exist; the links are {listed(self.links)}.'
-                )
-        if joint.child in self.joint_to:
-            raise ModelError(
-                f'Joint loop: link {joint.child!r} is the child of both '
-                f'{self.joint_to[joint.child].name!r} and {joint.name!r}; a robot must be a '
-                'tree.'
-            )
-        self.joint_to[joint.child] = joint
-        self.joints_from[joint.parent].append(joint)
 
     def _behind(self, link: str) -> list[Joint]:
         """All joints behind a link, depth first."""
@@ -337,10 +331,12 @@ class Assembly:
             if joint.parent in self.frames:  # and not behind a joint that is left out
                 self._place(joint)
         for name, frame in self.frames.items():
-            defect = self.links[name].defect
-            if defect and frame.body != BASE:
+            defect, remark = self.links[name].defect, self.links[name].remark
+            if remark and self.allows_impossible:
+                self.warnings.append(remark)
+            elif defect and frame.body != BASE:
                 raise ModelError(defect)
-            if defect:
+            elif defect:
                 self.M_base[:] = np.nan
                 self.warnings.append(
                     f'{defect} It is not used as long as the base is at rest.'
@@ -356,7 +352,7 @@ class Assembly:
         """Place the link behind a joint, as a body of its own or as part of one."""
         body, pose = self.frames[joint.parent]
         child = self.links[joint.child]
-        if joint.type in MOVING_JOINT_TYPES and self._is_wanted(joint):
+        if joint.type in MOVING_JOINT_TYPES and joint.name in self.wanted:
             self.bodies.append(joint)
             self.parent.append(body)
             self.B.append(pose @ joint.origin)
@@ -366,7 +362,7 @@ class Assembly:
             frame = self.frames[joint.child] = LinkFrame(body, pose @ joint.origin)
             inertia = self.M_base if body == BASE else self.M_body[body]
             inertia += transform_inertia(child.M_body, frame.pose)
-        elif self._is_wanted(joint):
+        elif joint.name in self.wanted:
             raise ModelError(
                 f'Joint {joint.name!r} is of type {joint.type!r}; supported are '
                 f'{listed(URDF_MOVING_JOINT_TYPES)} and fixed. Other joints may only lie '
@@ -374,17 +370,13 @@ class Assembly:
             )
         else:
             carried = (joint.child, *(later.child for later in self._behind(joint.child)))
-            mass = sum(self.links[link].mass for link in carried)
+            mass = sum(self.links[link].M_body[5, 5] for link in carried)
             self.warnings.append(
                 f'Joint {joint.name!r} lies outside the chain from {self.base_link!r} to '
                 f'{self.tip_link!r}; it is left out together with the {mass:.6g} kg behind it.'
             )
 
-    def _is_wanted(self, joint: Joint) -> bool:
-        """Whether a joint lies between base and tip, or the whole tree is wanted."""
-        return self.path is None or joint.name in self.path
-
-    def _resolved_mimic(self, joint: Joint, moving: set[str]) -> Mimic:
+    def _resolved_mimic(self, joint: Joint, moving: Sequence[str]) -> Mimic:
         """Follow mimic joints of mimic joints to an independent one."""
         name = joint.name
         seen = {name: None}  # in order, and quick to search
@@ -411,26 +403,6 @@ class Assembly:
             )
         return Mimic(joint.name, multiplier, offset)
 
-    def _limits(
-        self,
-        joints: Sequence[Joint],
-        magnitudes: Sequence[str] = ('velocity', 'acceleration', 'jerk', 'effort'),
-    ) -> MotionLimits:
-        """Limits of joints as they are described; remarks on those that no motion keeps."""
-        described = np.array([joint.limits for joint in joints], dtype=np.float64)
-        described = described.reshape(len(joints), len(Limits._fields))
-        known = {name: column.copy() for name, column in zip(Limits._fields, described.T)}
-        open_ = np.full(len(joints), np.inf)
-        for what in magnitudes:
-            zero = [joint.name for joint in joints if getattr(joint.limits, what) == 0.0]
-            if zero:
-                self.warnings.append(
-                    f'The {what} limit of {listed(zero)} is 0, which no motion keeps. Some '
-                    'exporters of URDF write 0 for what was not set: write the true limit, or a '
-                    'large number.'
-                )
-        return MotionLimits(**known, effort_dot=open_, effort_ddot=open_)
-
     def fields(self) -> dict[str, Any]:
         """Attributes of the `RobotModel` without friction, all but gravity.
 
@@ -442,52 +414,69 @@ class Assembly:
             If a mimic joint follows one that does not exist, does not move or follows it in turn,
             or an armature is negative.
         """
+        names = tuple(joint.name for joint in self.bodies)
         independent = [joint for joint in self.bodies if joint.mimic is None]
+        followers = {joint.name: joint.limits for joint in self.bodies if joint.mimic}
+        mimics = [self._resolved_mimic(joint, names) for joint in self.bodies]
+        index = {joint.name: i for i, joint in enumerate(independent)}
         B, M_body = np.array(self.B), np.array(self.M_body)
         X = np.array([_screw(joint) for joint in self.bodies])
-        names = tuple(joint.name for joint in self.bodies)
         self.warnings += massless_joints(names, self.parent, B, X, M_body)
-        limits = self._limits(independent)
-        followers = [joint for joint in self.bodies if joint.mimic is not None]
-        self._limits(followers, ('velocity', 'acceleration', 'jerk'))
+        self._remark_on_limits()
+        armature = [checked_armature(joint.name, joint.armature) for joint in self.bodies]
+        provenance = replace(
+            self.description.provenance,
+            robot=self.description.name,
+            version=package_version(),
+        )
         return {
             'name': self.description.name,
-            'joint_names': tuple(joint.name for joint in independent),
+            'joint_names': tuple(index),
             'joint_types': tuple(joint.type for joint in independent),
             'base_link': self.base_link,
             'tip_link': self.tip_link,
-            'limits': limits,
+            'limits': _motion_limits(independent),
             'links': self.frames,
             'warnings': tuple(self.warnings),
             'body_names': names,
             'parent': np.array(self.parent, dtype=np.intp),
-            **self._following(independent),
+            'coordinate': np.array([index[mimic.joint] for mimic in mimics], dtype=np.intp),
+            'multiplier': np.array([mimic.multiplier for mimic in mimics]),
+            'offset': np.array([mimic.offset for mimic in mimics]),
             'B': B,
             'X': X,
             'M_body': M_body,
             'M_base': self.M_base,
-            'follower_limits': {joint.name: joint.limits for joint in followers},
+            'follower_limits': followers,
             'friction': {},
-            'armature': np.array(
-                [checked_armature(joint.name, joint.armature) for joint in self.bodies]
-            ),
-            'provenance': replace(
-                self.description.provenance,
-                robot=self.description.name,
-                version=package_version(),
-            ),
+            'armature': np.array(armature),
+            'provenance': provenance,
         }
 
-    def _following(self, independent: Sequence[Joint]) -> dict[str, Any]:
-        """Coordinate, multiplier and offset of all joints."""
-        moving = {joint.name for joint in self.bodies}
-        index = {joint.name: i for i, joint in enumerate(independent)}
-        mimics = [self._resolved_mimic(joint, moving) for joint in self.bodies]
-        return {
-            'coordinate': np.array([index[m.joint] for m in mimics], dtype=np.intp),
-            'multiplier': np.array([mimic.multiplier for mimic in mimics]),
-            'offset': np.array([mimic.offset for mimic in mimics]),
-        }
+    def _remark_on_limits(self) -> None:
+        """Remark on limits that no motion keeps; efforts are those of independent joints."""
+        for what in ('velocity', 'acceleration', 'jerk', 'effort'):
+            zero = [
+                joint.name
+                for joint in self.bodies
+                if not getattr(joint.limits, what)
+                and not (joint.mimic and what == 'effort')
+            ]
+            if zero:
+                self.warnings.append(
+                    f'The {what} limit of {listed(zero)} is 0, which no motion keeps. Some '
+                    'exporters of URDF write 0 for what was not set: write the true limit, or a '
+                    'large number.'
+                )
+
+
+def _motion_limits(joints: Sequence[Joint]) -> MotionLimits:
+    """Limits of joints as they are described."""
+    described = np.array([joint.limits for joint in joints], dtype=np.float64)
+    columns = described.reshape(-1, len(Limits._fields)).T
+    known = {name: column.copy() for name, column in zip(Limits._fields, columns)}
+    unknown = np.full((2, len(joints)), np.inf)
+    return MotionLimits(**known, effort_dot=unknown[0], effort_ddot=unknown[1])
 
 
 def massless_joints(

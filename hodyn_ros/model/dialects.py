@@ -10,6 +10,8 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element
 
 from hodyn_ros.errors import ModelError
+from hodyn_ros.model.assembly import Dynamics, Mimic
+from hodyn_ros.model.elements import FALLING, FALLING_LIMITS, INERTIA, LIMITS
 from hodyn_ros.names import listed
 
 VERSIONS = ('1.0', '1.1', '1.2')
@@ -26,9 +28,10 @@ _KNOWN = {
     'link': {'inertial'},
     'joint': {
         *('origin', 'parent', 'child', 'axis', 'mimic', 'limit', 'dynamics'),
-        'position_based_velocity_limits',
+        FALLING,
     },
     'inertial': {'origin', 'mass', 'inertia'},
+    **dict.fromkeys(('predecessor', 'successor'), {'origin'}),
     **_LOOPS,
 }
 # Elements that say nothing about the motion of rigid bodies wherever they stand: shapes, contact,
@@ -43,22 +46,14 @@ _HARMLESS = set(
 _ATTRIBUTES = {
     'origin': {'xyz', 'rpy', 'quat_xyzw'},
     'mass': {'value'},
-    'inertia': {'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'},
+    'inertia': {*INERTIA},
     'axis': {'xyz'},
     'parent': {'link'},
     'child': {'link'},
-    'limit': {
-        'lower',
-        'upper',
-        'effort',
-        'velocity',
-        'acceleration',
-        'deceleration',
-        'jerk',
-    },
-    'position_based_velocity_limits': {'deceleration_limit', 'velocity_offset'},
-    'mimic': {'joint', 'multiplier', 'offset'},
-    'dynamics': {'damping', 'friction'},
+    'limit': {*LIMITS, 'deceleration'},
+    FALLING: {*FALLING_LIMITS},
+    'mimic': {*Mimic._fields},
+    'dynamics': {*Dynamics._fields},
     # dont_collapse is an attribute of simulators, about fixed joints.
     'joint': {'name', 'type', 'independent', 'start', 'dont_collapse'},
     'predecessor': {'link'},
@@ -118,37 +113,38 @@ def remark_unread(robot: Element, remarks: Remarks) -> str:
         )
         remarks.add('Robot', robot, text)
         version = VERSIONS[-1]
-    links, joints = robot.findall('link'), robot.findall('joint')
-    loops = [loop for tag in _LOOPS for loop in robot.iterfind(tag)]
-    for owner in (robot, *links, *joints, *robot.iterfind('link/inertial'), *loops):
-        for child in owner:
-            if isinstance(child.tag, str) and child.tag not in _KNOWN[owner.tag]:
-                _remark_element(owner, child, remarks)
-    read = [
-        *((link, link.findall('inertial/*')) for link in links),
-        *((joint, [joint, *joint]) for joint in joints),
-        *((loop, [*loop.iter()]) for loop in loops),
-    ]
-    for owner, elements in read:
-        for element in elements:
-            _remark_attributes(version, owner, element, remarks)
+    _remark(robot, robot, version, remarks)
     return version
 
 
-def _remark_element(owner: Element, child: Element, remarks: Remarks) -> None:
+def _remark(owner: Element, element: Element, version: str, remarks: Remarks) -> None:
+    """Remark on an element and all in it, which belong to a link, a joint or a loop."""
+    _remark_attributes(version, owner, element, remarks)
+    for child in element:
+        if not isinstance(child.tag, str):
+            continue  # a comment
+        if child.tag in _KNOWN.get(element.tag, ()):
+            _remark(child if element.tag == 'robot' else owner, child, version, remarks)
+        elif element.tag in _KNOWN:
+            _remark_element(owner, element, child, remarks)
+
+
+def _remark_element(
+    owner: Element, parent: Element, child: Element, remarks: Remarks
+) -> None:
     """Remark on an element that is not read, unless it is harmless."""
     namespace, _, plain = child.tag.removeprefix('{').rpartition('}')
-    if owner.tag == 'robot' and plain.endswith(('constraint', 'loop_joint')):
+    if parent.tag == 'robot' and plain.endswith(('constraint', 'loop_joint')):
         return  # refused with the loops
-    if plain in _KNOWN[owner.tag]:
+    if plain in _KNOWN[parent.tag]:
         raise ModelError(
-            f'<{plain} name={child.get("name")!r}> in <{owner.tag}> belongs to the namespace '
+            f'<{plain} name={child.get("name")!r}> in <{parent.tag}> belongs to the namespace '
             f'{namespace}, whose meaning is not known; expected the element of URDF. Write it '
             'without the prefix, or leave it out.'
         )
     if plain not in _HARMLESS:
-        text = f'<{plain}> in <{owner.tag}> is no element of URDF and is not read.'
-        if owner.tag == 'robot':
+        text = f'<{plain}> in <{parent.tag}> is no element of URDF and is not read.'
+        if parent.tag == 'robot':
             remarks.add('Element', child, text)
         else:
             remarks.add(owner.tag.capitalize(), owner, text)

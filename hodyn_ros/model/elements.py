@@ -12,10 +12,17 @@ import numpy as np
 
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
+from hodyn_ros.model.limits import Limits
 from hodyn_ros.typing import Array
 
 T = TypeVar('T')
 
+INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+# Attributes of <limit>, and an element of joints in the descriptions of Franka with its own.
+LIMITS, FALLING_LIMITS = Limits._fields[:-2], Limits._fields[-2:]
+FALLING = 'position_based_velocity_limits'
+# Magnitude of a limit from which on there is none, where a number is demanded.
+NO_LIMIT = 1e16
 # Rotations written twice, with a few digits, are the same.
 _SAME_ROTATION = 1e-3
 

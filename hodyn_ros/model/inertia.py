@@ -86,13 +86,18 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Arra
     -------
     ndarray, shape (6, 6)
     """
-    c_hat = so3.hat(com)
-    matrix = np.zeros((6, 6))
-    matrix[:3, :3] = np.asarray(inertia_com, dtype=np.float64) - mass * c_hat @ c_hat
-    matrix[:3, 3:] = mass * c_hat
-    matrix[3:, :3] = -mass * c_hat
-    matrix[3:, 3:] = mass * np.eye(3)
-    return matrix
+    c, about_com = (np.asarray(given, dtype=np.float64) for given in (com, inertia_com))
+    return _matrix(mass, mass * c, about_com - mass * so3.hat(c) @ so3.hat(c))
+
+
+def _matrix(mass: Array | float, moments: Array, about_origin: Array) -> Array:
+    """Inertia matrices (..., 6, 6) of masses, first moments and tensors about the origin."""
+    M_body = np.zeros((*moments.shape[:-1], 6, 6))
+    M_body[..., :3, :3] = about_origin
+    M_body[..., :3, 3:] = so3.hat(moments)
+    M_body[..., 3:, :3] = -M_body[..., :3, 3:]
+    M_body[..., 3:, 3:] = mass * np.eye(3)
+    return M_body
 
 
 # Entries of a symmetric tensor (3, 3) among xx, xy, xz, yy, yz, zz.
@@ -114,12 +119,8 @@ def parametric_inertia(parameters: Array) -> Array:
     -------
     ndarray, shape (..., 6, 6)
     """
-    M_body = np.zeros((*parameters.shape[:-1], 6, 6))
-    M_body[..., :3, :3] = parameters[..., 4 + TENSOR]
-    M_body[..., :3, 3:] = so3.hat(parameters[..., 1:4])
-    M_body[..., 3:, :3] = -M_body[..., :3, 3:]
-    M_body[..., 3:, 3:] = parameters[..., :1, None] * np.eye(3)
-    return M_body
+    tensors = parameters[..., 4 + TENSOR]
+    return _matrix(parameters[..., :1, None], parameters[..., 1:4], tensors)
 
 
 def remarks_on_inertia(owner: str, M_body: Array) -> list[str]:
@@ -137,14 +138,12 @@ def remarks_on_inertia(owner: str, M_body: Array) -> list[str]:
         return [f'{owner} has first moments but a mass of {mass} kg; it is used as given.']
     try:
         _, com, inertia_com = inertia_parts(owner, M_body)
-        return check_inertia(owner, mass, np.array(com), np.array(inertia_com), True)
+        return check_inertia(owner, mass, np.array(com), np.array(inertia_com))
     except ModelError as error:
-        return [f'{error} It is used as given.']
+        return [getattr(error, 'remark', f'{error} It is used as given.')]
 
 
-def check_inertia(
-    owner: str, mass: float, com: Array, inertia_com: Array, allow_impossible: bool = False
-) -> list[str]:
+def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> list[str]:
     """Remarks on a doubtful inertia; one that no body can have is refused.
 
     Parameters
@@ -157,8 +156,6 @@ def check_inertia(
         [m]
     inertia_com : ndarray, shape (3, 3)
         Symmetric, about the centre of mass [kg m^2].
-    allow_impossible : bool
-        Whether tensors that are not positive semi-definite are a remark and no error.
 
     Returns
     -------
@@ -168,11 +165,10 @@ def check_inertia(
     Raises
     ------
     ModelError
-        If a number is not finite, the mass is negative or the tensor impossible.
+        If a number is not finite, the mass is negative or the tensor impossible: then it has the
+        attribute `remark`, which is said if the tensor is used all the same.
     """
-    if not (
-        np.isfinite(mass) and np.all(np.isfinite(com)) and np.all(np.isfinite(inertia_com))
-    ):
+    if not np.isfinite([mass, *com, *inertia_com.flat]).all():
         raise ModelError(
             f'{owner}: mass, centre of mass and inertia must be finite numbers.'
         )
@@ -188,16 +184,13 @@ def check_inertia(
             f'{owner} has an inertia tensor that is not positive semi-definite (principal moments '
             f'{values} kg m^2)'
         )
-        if not allow_impossible:
-            raise ModelError(
-                f'{fault}; check the signs and the order ixx ixy ixz iyy iyz izz. '
-                'allow_impossible_inertia (--allow-impossible-inertia) uses it as given.'
-            )
-        warnings.append(
-            f'{fault}; it is used as given. Inverse dynamics is right for these numbers, but no '
-            'robot has them: the mass matrix and the kinetic energy may be negative.'
+        raise ModelError(
+            f'{fault}; check the signs and the order ixx ixy ixz iyy iyz izz. '
+            'allow_impossible_inertia (--allow-impossible-inertia) uses it as given.',
+            remark=f'{fault}; it is used as given. Inverse dynamics is right for these numbers, '
+            'but no robot has them: the mass matrix and the kinetic energy may be negative.',
         )
-    elif moments[0] + moments[1] < moments[2] * (1.0 - TRIANGLE_TOLERANCE) - negligible:
+    if moments[0] + moments[1] < moments[2] * (1.0 - TRIANGLE_TOLERANCE) - negligible:
         warnings.append(
             f'{owner}: the principal moments of inertia {values} kg m^2 violate the triangle '
             'inequality, so no distribution of mass has them; they are used as given.'
@@ -207,8 +200,8 @@ def check_inertia(
     return warnings
 
 
-def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, list[str]]:
-    """Validated inertia in both of its forms from either, with remarks if it is doubtful.
+def checked_inertia(owner: str, given: GivenInertia) -> tuple[Array, list[str]]:
+    """Validated inertia matrix, with remarks if it is doubtful.
 
     A 6x6 matrix is about the origin of the body frame and in its axes; None is a massless body.
 
@@ -220,7 +213,6 @@ def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, li
 
     Returns
     -------
-    inertia : Inertia
     M_body : ndarray, shape (6, 6)
     remarks : list of str
         See `check_inertia`.
@@ -231,12 +223,11 @@ def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, li
         If it has another form, is not symmetric, or no body can have it.
     """
     if given is None:
-        return Inertia(0.0), np.zeros((6, 6)), []
+        return np.zeros((6, 6)), []
     try:
         if len(given) == 6:
             M_body = np.array(given, dtype=np.float64)
-            inertia = inertia_parts(owner, M_body)
-            mass, com, inertia_com = inertia
+            mass, com, inertia_com = inertia_parts(owner, M_body)
         else:
             mass, com, inertia_com = Inertia(*given)
             mass = float(mass)
@@ -259,8 +250,7 @@ def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, li
             f'{owner}: the inertia is {given!r}, expected (mass, com, inertia_com) or a 6x6 '
             'matrix.'
         ) from error
-    warnings = check_inertia(owner, mass, np.asarray(com), np.asarray(inertia_com))
-    return Inertia(mass, com, inertia_com), M_body, warnings
+    return M_body, check_inertia(owner, mass, np.asarray(com), np.asarray(inertia_com))
 
 
 def inertia_parts(owner: str, M_body: Array) -> Inertia:
@@ -291,13 +281,7 @@ def inertia_parts(owner: str, M_body: Array) -> Inertia:
         )
     mass = float(np.trace(M_body[3:, 3:]) / 3.0)
     moment = 0.5 * (M_body[:3, 3:] - M_body[3:, :3])
-    first = 0.5 * np.array(
-        [
-            moment[2, 1] - moment[1, 2],
-            moment[0, 2] - moment[2, 0],
-            moment[1, 0] - moment[0, 1],
-        ]
-    )
+    first = 0.5 * (moment - moment.T)[[2, 0, 1], [1, 2, 0]]
     com = first / mass if mass != 0.0 else np.zeros(3)
     about_origin = 0.5 * (M_body[:3, :3] + M_body[:3, :3].T)
     inertia_com = about_origin + mass * so3.hat(com) @ so3.hat(com)

@@ -161,10 +161,10 @@ class RobotModel(Mechanism):
         ModelWarning
             For each doubtful value; they are also listed in the attribute `warnings`.
         """
-        description = read_urdf(xml_or_path, xacro_arguments, allow_impossible_inertia)
-        ends = base_link, tip_link
+        description, ends = read_urdf(xml_or_path, xacro_arguments), (base_link, tip_link)
+        closing = loops, independent, start
         return cls._read(
-            description, joint_friction, *ends, gravity, loops, independent, start
+            description, joint_friction, *ends, gravity, *closing, allow_impossible_inertia
         )
 
     @classmethod
@@ -279,6 +279,7 @@ class RobotModel(Mechanism):
         loops: GivenLoops | None = None,
         independent: Sequence[str] | None = None,
         start: Mapping[str, float] | None = None,
+        allow_impossible_inertia: bool = False,
     ) -> RobotModel:
         """Assemble a model from links and joints; see `from_urdf`, but nothing is printed.
 
@@ -290,7 +291,7 @@ class RobotModel(Mechanism):
         gravity : array-like, shape (3,), optional
             Gravitational acceleration in base link axes [m/s^2]; by default that of the
             description.
-        loops, independent, start
+        loops, independent, start, allow_impossible_inertia
             As in `from_urdf`.
 
         Raises
@@ -304,7 +305,8 @@ class RobotModel(Mechanism):
             raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
         with naming_file(description.provenance.file):
             tip_link = tip_link or description.tip_link
-            fields = Assembly(description, base_link, tip_link).fields()
+            ends = base_link, tip_link
+            fields = Assembly(description, *ends, allow_impossible_inertia).fields()
             changes = (
                 [f'up to {tip_link}'] if tip_link and description.provenance.digest else []
             )
@@ -520,9 +522,8 @@ class RobotModel(Mechanism):
         RobotModel
         """
         body, frame = self.link(link)
-        _, M_payload, remarks = checked_inertia(
-            f'Payload of link {link!r}', (mass, com, inertia_com)
-        )
+        owner, given = f'Payload of link {link!r}', (mass, com, inertia_com)
+        M_payload, remarks = checked_inertia(owner, given)
         M_body, M_base = self.M_body.copy(), self.M_base.copy()
         own = M_base if body == BASE else M_body[body]
         own += se3.transform_inertia(M_payload, frame)

@@ -217,11 +217,9 @@ def screw_description(
     given_inertias: list[GivenInertia] = _one_each('inertias', inertias, [None] * n)
     given_limits: list[Limits | None] = _one_each('limits', limits, [None] * n)
     for i, screw in enumerate(X):
-        inertia, M_body, remarks = checked_inertia(
-            f'Link {link_names[i]!r}', given_inertias[i]
-        )
+        M_body, remarks = checked_inertia(f'Link {link_names[i]!r}', given_inertias[i])
         warnings += remarks
-        links.append(Link(link_names[i], inertia.mass, M_body))
+        links.append(Link(link_names[i], M_body))
         parent = base_link if parents[i] == BASE else link_names[parents[i]]
         named = joint_names[i], _joint_type(screw), parent, link_names[i]
         own_limits = _limits(f'Joint {joint_names[i]!r}', given_limits[i])

@@ -31,6 +31,8 @@ from hodyn_ros.model.assembly import (
     naming_file,
 )
 from hodyn_ros.model.elements import (
+    INERTIA,
+    NO_LIMIT,
     InvalidError,
     child_of,
     numbers_in,
@@ -43,7 +45,6 @@ from hodyn_ros.model.loops import Loop
 from hodyn_ros.model.loops_in_xml import sdf_axis, sdf_frame
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.sources import xml_text
-from hodyn_ros.model.urdf import INERTIA, NO_LIMIT
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 

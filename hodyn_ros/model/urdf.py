@@ -33,6 +33,11 @@ from hodyn_ros.model.assembly import (
 )
 from hodyn_ros.model.dialects import VERSIONS, Remarks, remark_unread
 from hodyn_ros.model.elements import (
+    FALLING,
+    FALLING_LIMITS,
+    INERTIA,
+    LIMITS,
+    NO_LIMIT,
     child_of,
     needed_child,
     number_of,
@@ -52,12 +57,6 @@ T = TypeVar('T')
 
 _JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
 
-INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
-# Attributes of <limit>, and an element of joints in the descriptions of Franka with its own.
-LIMITS, FALLING_LIMITS = Limits._fields[:-2], Limits._fields[-2:]
-FALLING = 'position_based_velocity_limits'
-# Magnitude of a limit from which on there is none, where a number is demanded.
-NO_LIMIT = 1e16
 # Readers of other languages, by their root elements.
 _HINTS = {
     'mujoco': ': it is an MJCF, which RobotModel.from_mjcf reads; to_urdf writes it as URDF.',
@@ -68,16 +67,14 @@ _HINTS = {
 def read_urdf(
     given: str | bytes | os.PathLike[str],
     xacro_arguments: Mapping[str, str] | None = None,
-    allow_impossible_inertia: bool = False,
 ) -> RobotDescription:
     """Links and joints of a URDF from XML text, or from the file of a path or a name.
 
     Parameters
     ----------
     given : str, bytes or path
-        See `RobotModel.from_urdf`, as the others.
+        See `RobotModel.from_urdf`.
     xacro_arguments : mapping of str to str, optional
-    allow_impossible_inertia : bool
 
     Returns
     -------
@@ -91,21 +88,17 @@ def read_urdf(
     """
     text, path = xml_text(given, xacro_arguments)
     with naming_file(path):
-        found = parse_urdf(text, allow_impossible_inertia)
+        found = parse_urdf(text)
     return replace(found, provenance=replace(found.provenance, file=path))
 
 
-def parse_urdf(
-    xml: str | bytes, allow_impossible_inertia: bool = False
-) -> RobotDescription:
+def parse_urdf(xml: str | bytes) -> RobotDescription:
     """Links and joints of a URDF from its XML text.
 
     Parameters
     ----------
     xml : str or bytes
         Bytes are decoded as the text declares.
-    allow_impossible_inertia : bool
-        Whether tensors that are not positive semi-definite are used as given.
 
     Returns
     -------
@@ -138,7 +131,7 @@ def parse_urdf(
             'xacro file that defines macros and uses none. Run one that uses them through xacro.'
         )
     remarks = Remarks()
-    reading = _Reading(remark_unread(root, remarks), allow_impossible_inertia, remarks)
+    reading = _Reading(remark_unread(root, remarks), remarks)
     read_links = tuple(read_element(_link, link, reading) for link in links)
     read_joints = tuple(read_element(_joint, joint, reading) for joint in joints)
     warnings = *_broken_lines(raw), *remarks.texts(), *reading.warnings
@@ -166,7 +159,6 @@ class _Reading:
 
     version: str
     """One of `VERSIONS`."""
-    allow_impossible_inertia: bool
     remarks: Remarks
     warnings: list[str] = field(default_factory=list)
     """Remarks with numbers of one element, which differ from each other."""
@@ -189,7 +181,7 @@ def _refuse_xacro(robot: Element) -> None:
 
 
 def _link(element: Element, reading: _Reading) -> Link:
-    """Link of an element. One with an inertia that cannot be used has a defect."""
+    """Link of an element."""
     name = text_of(element, 'name')
     inertial = child_of(element, 'inertial')
     if inertial is None:
@@ -198,11 +190,7 @@ def _link(element: Element, reading: _Reading) -> Link:
     mass = number_of(needed_child(inertial, 'mass'), 'value')
     inertia = child_of(inertial, 'inertia')
     entries = [0.0 if inertia is None else number_of(inertia, key) for key in INERTIA]
-    given = mass, frame, np.array(entries)[TENSOR], reading.warnings
-    try:
-        return described_link(name, *given, reading.allow_impossible_inertia)
-    except ModelError as error:
-        return Link(name, defect=str(error))
+    return described_link(name, mass, frame, np.array(entries)[TENSOR], reading.warnings)
 
 
 def _joint(element: Element, reading: _Reading) -> Joint:

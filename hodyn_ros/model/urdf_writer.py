@@ -16,13 +16,19 @@ from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import Joint, Mimic
 from hodyn_ros.model.dialects import VERSIONS
-from hodyn_ros.model.elements import needed_child
+from hodyn_ros.model.elements import (
+    FALLING,
+    FALLING_LIMITS,
+    INERTIA,
+    LIMITS,
+    NO_LIMIT,
+    needed_child,
+)
 from hodyn_ros.model.inertia import Inertia, inertia_parts
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Coupling
 from hodyn_ros.model.loops_in_xml import ENDS, TYPES
 from hodyn_ros.model.mechanism import BASE, Closure, Mechanism
-from hodyn_ros.model.urdf import FALLING, FALLING_LIMITS, INERTIA, LIMITS, NO_LIMIT
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 

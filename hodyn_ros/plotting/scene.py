@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.closed_loops import opened
-from hodyn_ros.kinematics.joints import body_coordinates, body_poses
-from hodyn_ros.lie import se3
+from hodyn_ros.kinematics.motions import body_coordinates
+from hodyn_ros.kinematics.poses import poses_in_base
+from hodyn_ros.lie import Jet, se3
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
@@ -118,9 +119,11 @@ def moving_bodies(model: RobotModel, positions: Array) -> MovingBodies:
     """
     names = model.joint_names
     tree, motion = opened(model, positions[:, None])
-    poses = body_poses(tree, body_coordinates(tree, motion)[:, 0])
+    (poses,) = poses_in_base(tree, Jet([body_coordinates(tree, motion)[:, 0]]))
     moves = [names.index(name) if name in names else -1 for name in tree.joint_names]
-    return MovingBodies(tree, poses, [moves[j] for j in tree.coordinate])
+    return MovingBodies(
+        tree, list(np.moveaxis(poses, 1, 0)), [moves[j] for j in tree.coordinate]
+    )
 
 
 def view(

@@ -23,7 +23,7 @@ from hodyn_ros.errors import (
     MotionError,
     ScalingError,
 )
-from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.model.limits import LIMITED, MotionLimits, velocity_range, velocity_use
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import (

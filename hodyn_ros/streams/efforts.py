@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from hodyn_ros.dynamics.inverse import effort_deviations, inverse_dynamics
+import numpy as np
+
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.base_motion import BaseMotions, efforts_on
 from hodyn_ros.streams.payloads import Transitions, mixed
 from hodyn_ros.streams.robot import Robot
@@ -151,3 +155,51 @@ def deviations(
         acting.deviations if found.acting else (),
         found.dynamics,
     )
+
+
+def effort_deviations(
+    model: RobotModel,
+    motion: Array,
+    effort: Array,
+    wrenches: Sequence[Wrench],
+    motion_deviations: Array | None = None,
+    wrench_deviations: Sequence[Array | None] = (),
+    dynamics: Callable[..., Array] | None = None,
+) -> Array | None:
+    """Standard deviations of efforts, to first order, from those of motion and wrenches.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (K, n)
+    effort : ndarray, shape (K-2, n)
+        What `dynamics` makes of motion and wrenches.
+    wrenches : sequence of Wrench
+    motion_deviations : ndarray, shape (S, K, n), optional
+        Independent deviations of one standard deviation, as `Estimate.deviations` returns them;
+        None: the motion is exact.
+    wrench_deviations : sequence of (ndarray of shape (S, K-2, 6), or None)
+        The same of every wrench.
+    dynamics : callable, optional
+        What has computed the efforts, by default `inverse_dynamics`.
+
+    Returns
+    -------
+    ndarray, shape (K-2, n), or None
+        Root of the sum of the squared changes; None if all is exact.
+    """
+    found, dynamics = [], dynamics or inverse_dynamics
+    if motion_deviations is not None:
+        disturbed = dynamics(model, motion + motion_deviations, wrenches or None)
+        found.append(disturbed - effort)
+    for index, deviations in enumerate(wrench_deviations):
+        if deviations is not None:
+            others = list(wrenches)
+            values = np.asarray(others[index].values) + deviations
+            others[index] = replace(others[index], values=values)
+            motions = np.broadcast_to(motion, (len(deviations), *motion.shape))
+            found.append(dynamics(model, motions, others) - effort)
+    if not found:
+        return None
+    result: Array = np.sqrt(np.square(np.concatenate(found)).sum(axis=0))
+    return result

@@ -10,15 +10,9 @@ from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import (
-    ClosedLoops,
-    Efforts,
-    Engine,
-    Request,
-    engine_of,
-    unavailable,
-)
+from hodyn_ros.engine.engine import engine_of, prepare_kernel, unavailable
 from hodyn_ros.engine.program import Attachment
+from hodyn_ros.engine.requests import Request
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.closed_loops import prepare
 from hodyn_ros.model.inertia import Payload
@@ -362,13 +356,9 @@ def _compile(node: Host, model: RobotModel, wanted: Sequence[Request]) -> str | 
         for request in () if unavailable() else wanted:
             if node.worker.is_closed:
                 break
-            engine_of(model).prepare(request)
+            prepare_kernel(model, request)
         if model.closure is not None and not node.worker.is_closed:
             prepare(model)
-            for request in () if unavailable() else wanted:
-                if isinstance(request, Efforts):
-                    loops = ClosedLoops(request.order, request.wrenches)
-                    model.kept(Engine).prepare(loops)
     except Exception as error:  # compilers fail in many ways; NumPy computes the same
         return f'compiling failed: {error}'
     return unavailable()
@@ -383,9 +373,8 @@ def _missing(
         for wrench in wrenches
         if base_moves or model.link(wrench.link).body != BASE
     )
-    engine = engine_of(model)
     wanted = (request_of(k, attachments, base_moves) for k in EFFORT_ORDERS)
-    return tuple(request for request in wanted if engine.expect(request))
+    return tuple(x for x in wanted if engine_of(model, x).expect(x))
 
 
 def _import_compiler() -> None:

@@ -18,8 +18,9 @@ from hodyn_ros.actuators.config import (
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
 from hodyn_ros.checks import frozen
-from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
+from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
+from hodyn_ros.engine.requests import EFFORTS, Request
 from hodyn_ros.errors import ActuatorError, ModelError
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import Payload
@@ -241,10 +242,11 @@ def assemble(
     HodynError
         If the description cannot be used.
     """
-    description = parse_urdf(xml, allow_impossible_inertia)
+    description, ends = parse_urdf(xml), (base_link or None, tip_link or None)
     closed = () if loops == LEFT_OPEN else loops or None
+    impossible = allow_impossible_inertia
     return RobotModel.from_description(
-        description, base_link or None, tip_link or None, gravity, closed
+        description, *ends, gravity, closed, allow_impossible_inertia=impossible
     )
 
 
@@ -350,10 +352,11 @@ def prepare_variants(robot: Robot, base_moves: bool = False) -> None:
     try:
         for model in () if unavailable() else robot.variants:
             for order in EFFORT_ORDERS:
+                engine, request = engine_of(model), request_of(order, (), base_moves)
                 if not base_moves:
-                    engine_of(model).prepare_general(order)
+                    engine.prepare_general(request)
                 else:  # there is no general code
-                    engine_of(model).prepare(request_of(order, (), base_moves))
+                    engine.prepare(request)
     except Exception:  # compilers fail in many ways; NumPy computes the same
         pass
 
@@ -466,8 +469,4 @@ def request_of(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -
     -------
     Request
     """
-    return (
-        BodyDynamics(MOVING, order + 1, wrenches)
-        if base_moves
-        else Efforts(order, wrenches)
-    )
+    return Request(MOVING if base_moves else EFFORTS, order + 3, wrenches)

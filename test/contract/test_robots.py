@@ -504,7 +504,8 @@ def test_views_of_a_model_cannot_be_changed_and_survive_copies(tmp_path):
     model = RobotModel.from_urdf(path).with_friction({'elbow': friction.Viscous(1.0)})
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     for one in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        for array in (one.gravity, one.armature, one.limits.upper, one.X, one.B):
+        pose = one.links[one.base_link].pose
+        for array in (one.gravity, one.armature, one.limits.upper, one.X, one.B, pose):
             before = array.copy()
             with pytest.raises(ValueError, match='read-only'):
                 array[...] = 1.0

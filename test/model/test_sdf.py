@@ -204,6 +204,20 @@ def test_what_is_not_read_is_said(tmp_path):
         RobotModel.from_sdf(path)
 
 
+def test_an_impossible_inertia_is_an_error_where_it_moves_alone():
+    bad = '<inertia><ixx>-1</ixx><iyy>1</iyy><izz>1</izz>'
+    base, hand = (
+        f'<link name="{name}"><inertial><mass>1</mass>{bad}</inertia></inertial></link>'
+        for name in ('base', 'hand')
+    )
+    turn = joint('turn', 'revolute', 'base', 'hand', axis('0 0 1'))
+    found = RobotModel.from_sdf(sdf(base, link('hand'), turn))
+    assert np.isnan(found.M_base).all()
+    assert 'not positive semi-definite' in found.warnings[0]
+    with pytest.raises(ModelError, match="Link 'hand' has an inertia tensor that is not"):
+        RobotModel.from_sdf(sdf(link('base'), hand, turn))
+
+
 # --- Platforms on rods between balls -------------------------------------------------
 
 

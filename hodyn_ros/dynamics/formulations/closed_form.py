@@ -15,15 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.dynamics.formulations.tree import (
+from hodyn_ros.dynamics.formulations.tree import gravity_screw, transforms_to_bodies
+from hodyn_ros.kinematics.poses import (
     blocks,
-    gravity_screw,
     part,
-    poses_in_parents,
-    rotations_and_origins,
     transpose,
 )
-from hodyn_ros.lie import Jet, jets, se3, so3
+from hodyn_ros.lie import Jet, jets, se3
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -90,14 +88,8 @@ def system_of(model: RobotModel, coordinates: Array) -> SystemMatrices:
     """
     N, K, n_bodies = coordinates.shape
     q = Jet.along(coordinates, 1)
-    R, r = rotations_and_origins(poses_in_parents(model, q))
-    turn, arm = transpose(R), transpose(R) @ r.map(so3.hat)
-    # The last body is the base.
-    D = Jet(np.zeros((K, N, n_bodies + 1, 6, 6)))
+    D = transforms_to_bodies(model, q)
     own = np.zeros((N, n_bodies + 1, 6, n_bodies + 1))
-    for D_k, turn_k, arm_k in zip(D, turn, arm):
-        D_k[:, :BASE, :3, :3] = D_k[:, :BASE, 3:, 3:] = turn_k
-        D_k[:, :BASE, 3:, :3] = -arm_k
     own[:, range(n_bodies), :, range(n_bodies)] = model.X[:, None]
     own[:, BASE, :, BASE:] = gravity_screw(model)
 

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hodyn_ros.dynamics.formulations.tree import (
+from hodyn_ros.dynamics.formulations.tree import path_matrix
+from hodyn_ros.kinematics.poses import (
     cross,
     part,
-    path_matrix,
     poses_in_base,
     rotations_and_origins,
     transpose,

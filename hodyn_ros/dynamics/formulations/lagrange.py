@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.dynamics.formulations.tree import (
+from hodyn_ros.dynamics.formulations.tree import centroidal_inertias, path_matrix
+from hodyn_ros.kinematics.poses import (
     blocks,
-    centroidal_inertias,
     cross,
     matvec,
     part,
-    path_matrix,
     poses_in_base,
     rotations_and_origins,
     transpose,

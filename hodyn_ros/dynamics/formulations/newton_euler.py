@@ -23,8 +23,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hodyn_ros.dynamics.formulations.tree import (
-    centroidal_inertias,
+from hodyn_ros.dynamics.formulations.tree import centroidal_inertias
+from hodyn_ros.kinematics.poses import (
     cross,
     matvec,
     part,

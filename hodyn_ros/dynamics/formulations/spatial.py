@@ -27,8 +27,8 @@ from operator import matmul
 
 import numpy as np
 
-from hodyn_ros.dynamics.formulations.tree import (
-    gravity_screw,
+from hodyn_ros.dynamics.formulations.tree import gravity_screw
+from hodyn_ros.kinematics.poses import (
     part,
     poses_in_base,
     transpose,

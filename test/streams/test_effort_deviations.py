@@ -5,7 +5,7 @@ from support import robots
 from support.random_trees import random_motion
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
-from hodyn_ros.dynamics.inverse import effort_deviations
+from hodyn_ros.streams.efforts import effort_deviations
 from hodyn_ros.trajectory import Estimate
 
 

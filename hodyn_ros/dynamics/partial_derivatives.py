@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
-from hodyn_ros.engine.engine import Term, compute, quick
+from hodyn_ros.engine.engine import compute, quick
 from hodyn_ros.engine.program import PARTIALS
+from hodyn_ros.engine.requests import Request
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocity_partials
 from hodyn_ros.lie import Jet
@@ -64,17 +65,17 @@ def inverse_dynamics_derivatives(
         return found
     samples = Arguments(model, motion, loads=loads_of(model, wrench))
     model.kept(friction_laws)  # refuses those that are not of this package
-    term = Term(PARTIALS, samples.K, samples.links)
+    request = Request(PARTIALS, samples.K, samples.links)
     find = _of_tree if model.closure is None else _of_loops
-    return samples.compute(partial(find, model, term), term.shape(model))
+    return samples.compute(partial(find, model, request), request.shape(model))
 
 
-def _of_tree(model: RobotModel, term: Term, part: Batch, result: Array) -> bool:
+def _of_tree(model: RobotModel, request: Request, part: Batch, result: Array) -> bool:
     """Partial derivatives of the efforts of a tree; says whether all numbers are finite."""
-    return bool(compute(model, term, part.motion, part.packed(), result))
+    return bool(compute(model, request, part.motion, part.packed(), result))
 
 
-def _of_loops(model: RobotModel, term: Term, part: Batch, result: Array) -> bool:
+def _of_loops(model: RobotModel, request: Request, part: Batch, result: Array) -> bool:
     """Partial derivatives of the efforts of the independent joints of closed loops.
 
     With those P of the tree's efforts Q and the velocities G,
@@ -83,7 +84,7 @@ def _of_loops(model: RobotModel, term: Term, part: Batch, result: Array) -> bool
     """
     if not is_finite(part.motion):
         return False
-    K, orders = term.K, term.K - 2
+    K, orders = request.K, request.K - 2
     closed, tree = ClosedMotion(model, part.motion), model.tree
     wrenches = wrenches_of(part.loads, orders)
     P = inverse_dynamics_derivatives(tree, closed.motion, wrenches)

@@ -1,0 +1,55 @@
+"""Table of the programs of all quantities, see `requests`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hodyn_ros.engine.efforts import effort_program, moving_base_program
+from hodyn_ros.engine.forward import forward_program
+from hodyn_ros.engine.links import link_program
+from hodyn_ros.engine.loop_program import (
+    closed_effort_program,
+    closing_program,
+    completing_program,
+)
+from hodyn_ros.engine.partials import partials_program, regressor_program
+from hodyn_ros.engine.program import (
+    CORIOLIS_MATRIX,
+    CORIOLIS_MATRIX_OF_20,
+    FLOATING,
+    FORWARD,
+    MASS_MATRIX,
+    MOVING,
+    PARTIALS,
+    REGRESSOR,
+    WEIGHT,
+    RobotProgram,
+)
+from hodyn_ros.engine.requests import CLOSING, COMPLETING, EFFORTS, LINK, Request
+from hodyn_ros.engine.terms import term_program
+from hodyn_ros.model.mechanism import Mechanism
+
+
+def _efforts(model: Mechanism, request: Request) -> RobotProgram:
+    program = effort_program if model.closure is None else closed_effort_program
+    return program(model, request.K - 3, request.wrenches)
+
+
+def _term(model: Mechanism, request: Request) -> RobotProgram:
+    return term_program(model, request.quantity, request.K)
+
+
+PROGRAMS: dict[str, Callable[[Mechanism, Request], RobotProgram]] = {
+    EFFORTS: _efforts,
+    LINK: lambda model, r: link_program(model, r.link, r.expressed_in, r.K),
+    **dict.fromkeys((MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT), _term),
+    REGRESSOR: lambda model, r: regressor_program(model, r.K),
+    PARTIALS: lambda model, r: partials_program(model, r.K, r.wrenches),
+    FORWARD: lambda model, r: forward_program(
+        model, r.K - 2, r.wrenches, prescribed=r.prescribed
+    ),
+    FLOATING: lambda model, r: forward_program(model, r.K - 2, r.wrenches, floating=True),
+    MOVING: lambda model, r: moving_base_program(model, r.K - 3, r.wrenches),
+    CLOSING: lambda model, _: closing_program(model),
+    COMPLETING: lambda model, r: completing_program(model, r.K),
+}

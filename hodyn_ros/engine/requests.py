@@ -1,0 +1,125 @@
+"""What the engine is asked for: a quantity of a robot along a motion, and the arrays it takes.
+
+The table of the quantities' programs is `engine.quantities`, imported when the first is recorded.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hodyn_ros.engine.program import (
+    CORIOLIS_MATRIX,
+    CORIOLIS_MATRIX_OF_20,
+    FLOATING,
+    FORWARD,
+    MASS_MATRIX,
+    MOVING,
+    PARTIALS,
+    REGRESSOR,
+    WEIGHT,
+    Attachment,
+    RobotProgram,
+)
+from hodyn_ros.model.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from hodyn_ros.engine.kernels import Kernel
+
+EFFORTS, LINK = 'efforts', 'motion of a link'
+CLOSING, COMPLETING = 'step that closes loops', 'motion of dependent joints'
+"""Quantities beside those of `program`; the last two are of models with closed loops."""
+
+COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
+"""Forms of a kernel: machine code with the robot's constants folded in, and machine code that
+loops over the bodies of any robot."""
+
+TERMS = (MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, REGRESSOR, PARTIALS)
+
+
+class Request(NamedTuple):
+    """A quantity, and what its code depends on; values of motions and wrenches are data.
+
+    Attributes
+    ----------
+    quantity : str
+        `EFFORTS`, `LINK`, `CLOSING`, `COMPLETING`, or a name of `program`.
+    K : int
+        Number of derivatives of the joint positions that take part, the zeroth included: K - 2 of
+        efforts, K - 1 of twists.
+    wrenches : tuple of Attachment
+    link, expressed_in : str
+        Of `LINK`.
+    prescribed : tuple of int
+        Joints whose motion is given to `FORWARD`, not their efforts.
+    form : str or None
+        `COMPILED_ROBOT`, `COMPILED_TREE`; None: the one that suits the robot.
+    single : bool
+        Whether numbers are of float32, and computed in it; of `EFFORTS`.
+    """
+
+    quantity: str
+    K: int
+    wrenches: tuple[Attachment, ...] = ()
+    link: str = ''
+    expressed_in: str = ''
+    prescribed: tuple[int, ...] = ()
+    form: str | None = None
+    single: bool = False
+
+    def program(self, model: Mechanism) -> RobotProgram:
+        """Program of the quantity.
+
+        Raises
+        ------
+        ModelError
+            For friction laws that are not of this package, where they are part of it.
+        ProgramTooLong
+            For more steps than `program.LONGEST`, where formulations compute the same.
+        """
+        from hodyn_ros.engine.quantities import PROGRAMS
+
+        return PROGRAMS[self.quantity](model, self)
+
+    def shape(self, model: Mechanism) -> tuple[int, ...]:
+        """Shape of the result of one sample; derivatives come first."""
+        K, n = self.K, model.n_joints
+        shapes: dict[str, tuple[int, ...]] = {
+            LINK: (K - 1, 6),
+            MASS_MATRIX: (K, n, n),
+            CORIOLIS_MATRIX: (K - 1, n, n),
+            CORIOLIS_MATRIX_OF_20: (K - 1, n, n),
+            WEIGHT: (K, n),
+            REGRESSOR: (K - 2, n, 10 * model.n_bodies),
+            PARTIALS: (K - 2, n, K, n),
+            FLOATING: (K - 2, 6 + n),
+            MOVING: (K - 2, 6 + n),
+        }
+        return shapes.get(self.quantity, (K - 2, n))
+
+    def arrays(self, model: Mechanism) -> list[tuple[str, tuple[int, ...]]]:
+        """Arrays of `llvm_lanes.EVALUATE` as a quick call takes them, and shapes of one sample."""
+        K, n, many = self.K, model.n_joints, len(self.wrenches)
+        result = 'result', self.shape(model)
+        if self.quantity == FORWARD:
+            return [('middle', (K - 2, n)), ('motion', (2, n)), result]
+        motion = 'motion', (K, n)
+        if self.quantity == LINK:
+            return [motion, ('middle', (4, 4)), result]
+        if many:
+            wrench = K - 2, 6
+            return [motion, ('middle', (many, *wrench) if many > 1 else wrench), result]
+        return [motion, result]
+
+    def quick_names(self, model: Mechanism, kernel: Kernel) -> list[Any]:
+        """Names under which `engine.quick` finds its kernel; none if it takes more to call it."""
+        if self.form or self.single or self.prescribed or model.closure is not None:
+            return []
+        if self.quantity == LINK:
+            tip = [None] if self.link == model.tip_link else []
+            return [(link, self.expressed_in) for link in (self.link, *tip)]
+        if self.quantity == EFFORTS and self.wrenches:
+            of_links = kernel.friction and kernel.name == COMPILED_ROBOT
+            return [(*chain(*self.wrenches),)] if of_links else []
+        simple = not self.wrenches and self.quantity in (EFFORTS, FORWARD, *TERMS)
+        return [self.quantity] if simple and kernel.friction else []
