@@ -33,7 +33,6 @@ from hodyn_ros.dynamics.regressor import (
 )
 from hodyn_ros.dynamics.wrenches import (
     Wrench,
-    brought_to_rest,
     tool_weight,
     wrench_from_frame,
 )
@@ -51,7 +50,6 @@ __all__ = [
     'MovingBaseEfforts',
     'Wrench',
     'base_parameters',
-    'brought_to_rest',
     'chosen_algorithm',
     'coriolis_matrix',
     'distribute_efforts',

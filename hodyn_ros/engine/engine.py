@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -106,10 +107,11 @@ def unavailable() -> str | None:
         return 'the environment variable NUMBA_DISABLE_JIT is set'
     try:
         with compiling:
-            import numba  # noqa: F401
+            import llvmlite.binding  # noqa: F401
     except Exception as error:  # a broken installation raises all sorts
-        return f'Numba cannot be imported ({error})'
-    return None
+        return f'llvmlite cannot be imported ({error})'
+    # Numba itself is imported where functions are compiled: it takes longer than all else.
+    return None if find_spec('numba') else 'Numba cannot be imported (it is not installed)'
 
 
 Asked = TypeVar('Asked', bound=Hashable)

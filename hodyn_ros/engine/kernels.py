@@ -7,12 +7,9 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
@@ -22,7 +19,7 @@ from hodyn_ros.engine.code_cache import LoadedCode, vector_width
 from hodyn_ros.engine.efforts import effort_loops
 from hodyn_ros.engine.forward import articulated_loops
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.llvm_lanes import DOUBLE, EVALUATE, INTEGER, INTEGERS, size_of
+from hodyn_ros.engine.llvm_lanes import DOUBLE, size_of
 from hodyn_ros.engine.llvm_robot import RobotCode
 from hodyn_ros.engine.program import RobotProgram
 from hodyn_ros.engine.walker import Loops, constants
@@ -268,30 +265,3 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 if hasattr(os, 'register_at_fork'):  # a child has none of the threads
     os.register_at_fork(after_in_child=_threads.cache_clear)
-
-
-# --- Calls from functions that Numba compiles ----------------------------------------------------
-
-
-@intrinsic
-def evaluate(
-    _context: Any, _arguments: Any, _motion: Any, _middle: Any, _result: Any
-) -> Any:
-    """Call `llvm_lanes.EVALUATE` for one sample, with the table and addresses of the arrays."""
-
-    def generate(
-        _: Any, builder: ir.IRBuilder, __: Any, values: list[ir.Value]
-    ) -> ir.Value:
-        pointer, *arrays = values
-        table = builder.inttoptr(pointer, INTEGERS)
-        entries = [
-            builder.load(builder.gep(table, [ir.Constant(INTEGER, k)])) for k in range(4)
-        ]
-        function = builder.inttoptr(entries[0], EVALUATE.as_pointer())
-        robot = [
-            builder.inttoptr(value, kind) for value, kind in zip(entries[1:], EVALUATE.args)
-        ]
-        data = [builder.inttoptr(value, EVALUATE.args[4]) for value in arrays]
-        return builder.call(function, [*robot, ir.Constant(INTEGER, 1), *data])
-
-    return types.int64(types.int64, types.int64, types.int64, types.int64), generate

@@ -28,7 +28,7 @@ from numba import types
 from numpy import arange, bool_, empty, float64, int64, nan, zeros
 from numpy.typing import NDArray
 
-from hodyn_ros.engine.kernels import evaluate
+from hodyn_ros.engine.numba_calls import evaluate
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE
 from hodyn_ros.resources import compiled_function
 
