@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
@@ -28,7 +27,7 @@ from hodyn_ros.engine.efforts import effort_program
 from hodyn_ros.engine.forward import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import Attachment, RobotProgram, StraightLineProgram
-from hodyn_ros.engine.stages import GATHERED, in_stages
+from hodyn_ros.engine.stages import GATHERED, in_stages, sizes_between
 from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
@@ -394,6 +393,11 @@ _OF_BLOCKS = {
 }
 
 
+def _c_name(array: str) -> str:
+    """Name in C of an array between the stages of a program."""
+    return _FUNCTIONS[array][1] if array in _FUNCTIONS else array
+
+
 def _lanes(code: Code, used: set[str]) -> str:
     """Parts of lanes.c that define names that are used."""
     lanes = '8' if code.precision.suffix else '4'
@@ -435,9 +439,8 @@ def program_function(
     real, is_long = code.precision.type, len(robot.program.operations) > LONGEST_FUNCTION
     stages = in_stages(robot.program, LENGTH_OF_PARTS if is_long else None)
     element = _elements(code, robot, [*arguments][-1])
-    counts = Counter(output.array for stage in stages[:-1] for output in stage.outputs)
-    inner = {_FUNCTIONS[x][1]: counts[a] for a, names in GATHERED.items() for x in names}
-    sizes = {**counts, **inner, **arguments}
+    between = sizes_between([stages])
+    sizes = {_c_name(array): size for array, size in between.items()} | dict(arguments)
     moves = [f'{n}, all_{array} + {n} * s, {array});' for array, n in arguments.items()]
     text, one, block = '', [], [f'interleave(n - s, {move}' for move in moves[:-1]]
     for number, program in enumerate(stages):
@@ -551,7 +554,7 @@ def _functions_of_one(
 
 def _functions_of_block(array: str, indices: Sequence[int]) -> str:
     """Statement for the functions of arguments of a block of samples."""
-    arrays = [array, *(_FUNCTIONS[name][1] for name in GATHERED[array])]
+    arrays = map(_c_name, (array, *GATHERED[array]))
     start = f' + {indices[0]} * LANES' if indices[0] else ''
     places = ', '.join(f'{name}{start}' for name in arrays)
     return f'{_OF_BLOCKS[array]}({len(indices)} * LANES, {places});'
@@ -583,8 +586,6 @@ def _elements(code: Code, robot: RobotProgram, result: str) -> Callable[[str, in
                 array, index = 'way', place[j]
             else:
                 index = k * len(place) + place[j]
-        elif array in _FUNCTIONS:
-            array = _FUNCTIONS[array][1]
-        return f'{array}[{index}*L]'
+        return f'{_c_name(array)}[{index}*L]'
 
     return element

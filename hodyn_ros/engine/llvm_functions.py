@@ -15,17 +15,8 @@ from hodyn_ros.engine.stages import GATHERED
 
 # Up to here the three-part reduction of the argument is exact.
 LARGEST_REDUCED = 2.0**20
-
-
-def _half_pi() -> tuple[float, float, float]:
-    """Three numbers whose sum is pi/2; k times the first two is exact for k of few bits."""
-    high, low = 1.5707963267948966, 6.123233995736766e-17
-    scale = 2.0**32
-    first = int(high * scale) / scale
-    return first, high - first, low
-
-
-HALF_PI = _half_pi()
+HALF_PI = (1.5707963267341256, 6.077094383272197e-11, 6.123233995736766e-17)
+"""pi/2 in three parts, the first two with so few bits that k times them is exact."""
 LOG_2 = (0.6931471803691238, 1.9082149292705877e-10)
 """log 2 in two parts, the first with so few bits that k times it is exact."""
 
@@ -141,13 +132,13 @@ def _sine_cosine(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         writer, square, [(-1.0) ** j / factorial(2 * j) for j in range(1, 10)]
     )
     cosine = writer.add(writer.number(1.0), writer.multiply(square, cosine))
-    whole = writer.whole
-    quadrant = builder.bitcast(shifted, whole(0).type)
-    odd = builder.icmp_unsigned('!=', builder.and_(quadrant, whole(1)), whole(0))
+    integer = writer.integer
+    quadrant = builder.bitcast(shifted, integer(0).type)
+    odd = builder.icmp_unsigned('!=', builder.and_(quadrant, integer(1)), integer(0))
     sine, cosine = builder.select(odd, cosine, sine), builder.select(odd, sine, cosine)
     signed = []
-    for value, turned in ((sine, quadrant), (cosine, builder.add(quadrant, whole(1)))):
-        sign = builder.shl(builder.and_(turned, whole(2)), whole(62))
+    for value, turned in ((sine, quadrant), (cosine, builder.add(quadrant, integer(1)))):
+        sign = builder.shl(builder.and_(turned, integer(2)), integer(62))
         bits = builder.xor(builder.bitcast(value, sign.type), sign)
         signed.append(builder.bitcast(bits, writer.type))
     return signed[0], signed[1]
@@ -209,7 +200,7 @@ def _exponential(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         r, _polynomial(writer, r, [1.0 / factorial(j) for j in range(1, 15)])
     )
     # k, in the low bits of what was shifted, is the exponent of a power of two.
-    place = writer.whole(52)
+    place = writer.integer(52)
     integers = place.type
     exponent = builder.shl(builder.bitcast(shifted, integers), place)
     one = writer.number(1.0)

@@ -7,7 +7,7 @@ gather them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hodyn_ros.engine.program import Operation, Output, StraightLineProgram
 
@@ -59,6 +59,23 @@ def in_stages(
                 stage.outputs.append(Output(array, index, stage.read(step)))
         stages.append(StraightLineProgram(tuple(stage.operations), tuple(stage.outputs)))
     return stages
+
+
+def sizes_between(divided: Iterable[list[StraightLineProgram]]) -> dict[str, int]:
+    """Elements of the arrays between the stages of programs, as many as one of them needs.
+
+    Parameters
+    ----------
+    divided : iterable of list of StraightLineProgram
+        Of each program the stages.
+    """
+    counts: Counter[str] = Counter()
+    for stages in divided:
+        counts |= Counter(output.array for stage in stages[:-1] for output in stage.outputs)
+    sizes = {'kept': counts['kept']}
+    for array, names in GATHERED.items():
+        sizes.update(dict.fromkeys((array, *names), counts[array]))
+    return {array: size for array, size in sizes.items() if size}
 
 
 def _divided(operations: Sequence[Operation], longest: int) -> list[list[int]]:
