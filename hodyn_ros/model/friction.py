@@ -226,10 +226,10 @@ class Offset(_NumberedLaw):
         return value
 
 
-def _direction(velocity: Jet, smoothing: Any) -> Jet:
-    """Jet of tanh(velocity / smoothing), or of the sign if the smoothing is zero."""
+def _direction(velocity: Jet, smoothing: Any) -> Any:
+    """Jet of tanh(velocity / smoothing); the sign, a constant, if the smoothing is zero."""
     if not np.any(smoothing):
-        return jets.sign(velocity)
+        return jets.evaluate('sign', velocity[0])
     return jets.tanh((1.0 / smoothing) * velocity)
 
 
