@@ -77,12 +77,12 @@ class Code(NamedTuple):
     def names(self) -> dict[str, Sequence[str]]:
         """Arrays of names in the code."""
         every = self.tree.joint_names if self.model.closure else ()
-        found = {
+        names = {
             'joint_names': self.model.joint_names,
             'wrench_links': self.wrench_links,
             'all_joint_names': every,
         }
-        return {name: texts for name, texts in found.items() if texts}
+        return {name: texts for name, texts in names.items() if texts}
 
     @property
     def unit(self) -> str:
@@ -158,7 +158,7 @@ def functions_of(code: Code) -> list[Function]:
     """All functions of the dynamics."""
     n, links = code.model.n_joints, len(code.wrench_links)
     closed = code.tree.n_joints if code.model.closure else 0
-    found = []
+    functions = []
     for loaded in sorted({False, bool(links)}):
         for r in code.orders:
             arrays = {
@@ -170,13 +170,13 @@ def functions_of(code: Code) -> list[Function]:
             name = f'{code.name}_inverse_dynamics_{r}{"_with_wrenches" * loaded}'
             what = f'{RESULTS[r]}{", with wrenches" * loaded}.'
             sizes = {array: size for array, size in arrays.items() if size}
-            found.append(Function(name, what, sizes, r, loaded))
+            functions.append(Function(name, what, sizes, r, loaded))
     for r in code.orders if code.forward else ():
         what = f'{RESULTS[r].replace("Efforts", "Accelerations")}.'
         sizes = {'motion': 2 * n, 'effort': (r + 1) * n, 'acceleration': (r + 1) * n}
         name = f'{code.name}_forward_dynamics_{r}'
-        found.append(Function(name, what, sizes, r, forward=True))
-    return found
+        functions.append(Function(name, what, sizes, r, forward=True))
+    return functions
 
 
 def _declaration(code: Code, function: str, arrays: Sequence[str], first: str = '') -> str:
@@ -281,13 +281,13 @@ def _cpp_function(function: Function) -> str:
         'wrench': f'Wrenches<{order + 1}>',
         'effort': made,
     }
-    *given, result = sizes
+    *inputs, result = sizes
     return _CPP_FUNCTION.substitute(
         what=what,
         made=made,
         name='forward_dynamics' if forward else 'inverse_dynamics',
-        one=', '.join(f'const {types[array]} & {array}' for array in given),
-        many=', '.join(f'const {types[array]} * {array}' for array in given),
+        one=', '.join(f'const {types[array]} & {array}' for array in inputs),
+        many=', '.join(f'const {types[array]} * {array}' for array in inputs),
         result=result,
         function=name,
         numbers=', '.join(f'numbers(&{array})' for array in sizes),
@@ -500,24 +500,25 @@ def _part(
 ) -> _Part:
     """Functions of statements that use some of the arrays."""
     used, written = names_in(lines), {line.partition('[')[0] for line in lines}
-    here = [array for array in arrays if array in used]
+    passed = [array for array in arrays if array in used]
     parameters = ', '.join(
-        f'{"" if array in written else "const "}{real} *RESTRICT {array}' for array in here
+        f'{"" if array in written else "const "}{real} *RESTRICT {array}'
+        for array in passed
     )
-    given = ', '.join(here)
+    arguments = ', '.join(passed)
     # Promised where it lets compilers compute lanes together; one by one it slows GCC down.
     plain = parameters.replace('RESTRICT ', '')
     text = f'\nINLINE void {name}(\n    const int L, {plain})\n{_body(lines)}'
     around = '\nSEPARATE void {}({})\n{}'
-    one = f'{name}(1, {given});'
+    one = f'{name}(1, {arguments});'
     if is_separate:
         text += around.format(f'{name}_one', parameters, _body([one]))
-        one = f'{name}_one({given});'
+        one = f'{name}_one({arguments});'
     if is_batched:
-        call = f'    {name}(LANES, {" + l, ".join(here)} + l);'
+        call = f'    {name}(LANES, {" + l, ".join(passed)} + l);'
         loop = ['int l;', 'for (l = 0; l < LANES; ++l) {', call, '}']
         text += around.format(f'{name}_block', parameters, _body(loop))
-    return _Part(text, one, f'{name}_block({given});')
+    return _Part(text, one, f'{name}_block({arguments});')
 
 
 def _body(
@@ -556,8 +557,8 @@ def _functions_of_block(array: str, indices: Sequence[int]) -> str:
     """Statement for the functions of arguments of a block of samples."""
     arrays = map(_c_name, (array, *GATHERED[array]))
     start = f' + {indices[0]} * LANES' if indices[0] else ''
-    places = ', '.join(f'{name}{start}' for name in arrays)
-    return f'{_OF_BLOCKS[array]}({len(indices)} * LANES, {places});'
+    pointers = ', '.join(f'{name}{start}' for name in arrays)
+    return f'{_OF_BLOCKS[array]}({len(indices)} * LANES, {pointers});'
 
 
 def _elements(code: Code, robot: RobotProgram, result: str) -> Callable[[str, int], str]:
@@ -566,7 +567,7 @@ def _elements(code: Code, robot: RobotProgram, result: str) -> Callable[[str, in
     The result has another name in C.
     """
     n, closure = robot.n_joints, code.model.closure
-    place = {int(j): i for i, j in enumerate(closure.independent)} if closure else {}
+    column = {int(j): i for i, j in enumerate(closure.independent)} if closure else {}
 
     def element(array: str, index: int) -> str:
         if array == robot.result.array:
@@ -583,9 +584,9 @@ def _elements(code: Code, robot: RobotProgram, result: str) -> Callable[[str, in
             if not k:
                 array, index = 'closed', j
             elif result == 'change':
-                array, index = 'way', place[j]
+                array, index = 'way', column[j]
             else:
-                index = k * len(place) + place[j]
+                index = k * len(column) + column[j]
         return f'{_c_name(array)}[{index}*L]'
 
     return element

@@ -69,17 +69,19 @@ class ArrayFunctions:
         chunks, *pointers = function.args
         with loop(builder, chunks) as chunk:
             start = builder.mul(chunk, ir.Constant(INTEGER, self._width))
-            places = [writer.at(pointer, start) for pointer in pointers]
-            value = writer.load_lanes(places[0])
-            for result, place in zip(_FORMULAS[array](writer, value), places[1:]):
-                writer.store_lanes(result, place)
+            ends = [writer.at(pointer, start) for pointer in pointers]
+            value = writer.load_lanes(ends[0])
+            for result, end in zip(_FORMULAS[array](writer, value), ends[1:]):
+                writer.store_lanes(result, end)
             if array == 'angle':
-                _correct_large(writer, value, places)
+                _correct_large(writer, value, ends)
         builder.ret_void()
         return function
 
 
-def _correct_large(writer: LaneWriter, value: ir.Value, places: Sequence[ir.Value]) -> None:
+def _correct_large(
+    writer: LaneWriter, value: ir.Value, pointers: Sequence[ir.Value]
+) -> None:
     """Leave sines and cosines of numbers that are large or not finite to the C library."""
     builder = writer.builder
     limit = 1.57 * LARGEST_REDUCED
@@ -93,13 +95,13 @@ def _correct_large(writer: LaneWriter, value: ir.Value, places: Sequence[ir.Valu
         )
     with builder.if_then(large, likely=False):
         with loop(builder, ir.Constant(INTEGER, writer.lanes)) as lane:
-            number = builder.load(writer.at(places[0], lane), align=8)
-            for name, place in zip(('hodyn_sine', 'hodyn_cosine'), places[1:]):
+            number = builder.load(writer.at(pointers[0], lane), align=8)
+            for name, pointer in zip(('hodyn_sine', 'hodyn_cosine'), pointers[1:]):
                 function = builder.module.globals.get(name) or ir.Function(
                     builder.module, ir.FunctionType(DOUBLE, [DOUBLE]), name
                 )
                 result = builder.call(function, [number])
-                builder.store(result, writer.at(place, lane), align=8)
+                builder.store(result, writer.at(pointer, lane), align=8)
 
 
 def _step(writer: LaneWriter, value: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -200,9 +202,9 @@ def _exponential(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         r, _polynomial(writer, r, [1.0 / factorial(j) for j in range(1, 15)])
     )
     # k, in the low bits of what was shifted, is the exponent of a power of two.
-    place = writer.integer(52)
-    integers = place.type
-    exponent = builder.shl(builder.bitcast(shifted, integers), place)
+    shift = writer.integer(52)
+    integers = shift.type
+    exponent = builder.shl(builder.bitcast(shifted, integers), shift)
     one = writer.number(1.0)
     power = builder.bitcast(
         builder.add(builder.bitcast(one, integers), exponent), writer.type

@@ -135,12 +135,12 @@ class LaneWriter:
         kind = in_lanes(pointer.type.pointee, self.lanes)
         return self.builder.bitcast(pointer, kind.as_pointer())
 
-    def _converted(self, value: ir.Value, given: ir.Type, wanted: ir.Type) -> ir.Value:
+    def _converted(self, value: ir.Value, kind: ir.Type, target: ir.Type) -> ir.Value:
         """Numbers in all lanes as those of another kind."""
-        if given == wanted:
+        if kind == target:
             return value
-        convert = self.builder.fptrunc if wanted == SINGLE else self.builder.fpext
-        return convert(value, in_lanes(wanted, self.lanes))
+        convert = self.builder.fptrunc if target == SINGLE else self.builder.fpext
+        return convert(value, in_lanes(target, self.lanes))
 
     def spread(self, value: ir.Value) -> ir.Value:
         """One number in all lanes."""
@@ -212,7 +212,7 @@ def loop(
     builder.position_at_end(head)
     step = builder.phi(INTEGER)
     step.add_incoming(ir.Constant(INTEGER, 0), before)
-    kept: list[ir.Value] = []
+    next_values: list[ir.Value] = []
     if carried is not None:
         value = builder.phi(carried.type)
         value.add_incoming(carried, before)
@@ -220,10 +220,10 @@ def loop(
     builder.position_at_end(body)
     one = ir.Constant(INTEGER, 1)
     index = builder.sub(builder.sub(count, one), step) if backward else step
-    yield index if carried is None else (index, value, kept.append)
+    yield index if carried is None else (index, value, next_values.append)
     step.add_incoming(builder.add(step, one), builder.block)
     if carried is not None:
-        value.add_incoming(kept[0], builder.block)
+        value.add_incoming(next_values[0], builder.block)
     builder.branch(head)
     builder.position_at_end(end)
 
@@ -304,31 +304,33 @@ def evaluate_function(
     sizes_of_one = sizes(builder, integers)
     counts = [product(builder, size, lanes) for size in sizes_of_one]
     # In scratch: the transposed arrays of a block, then the body's own.
-    work, places = scratch, []
+    free, transposed = scratch, []
     if lanes > 1:  # one lane stays in place
         for count in counts:
-            places.append(builder.bitcast(work, kind.as_pointer()))
-            work = writer.at(work, count)
-    with loop(builder, blocks, ir.Constant(INTEGER, 0)) as (block, found, next_found):
+            transposed.append(builder.bitcast(free, kind.as_pointer()))
+            free = writer.at(free, count)
+    with loop(builder, blocks, ir.Constant(INTEGER, 0)) as (block, wrong_before, carry):
         arrays = [
             writer.at(array, block, count)
             for array, count in zip((motion, middle, result), counts)
         ]
 
         def transpose(back: bool) -> None:
-            for array, place, size, its in zip(arrays, places, sizes_of_one, written):
+            for array, elements, size, its in zip(
+                arrays, transposed, sizes_of_one, written
+            ):
                 if its == back:
-                    _transpose(writer, array, place, size, back)
+                    _transpose(writer, array, elements, size, back)
 
         transpose(back=False)
-        first, second, third = places or arrays
-        body(Block(writer, integers, constants, first, second, third, work))
+        first, second, third = transposed or arrays
+        body(Block(writer, integers, constants, first, second, third, free))
         transpose(back=True)
-        wrong = found
+        wrong = wrong_before
         for array, count in zip(arrays, counts):
             wrong = builder.or_(wrong, builder.call(inspection, [array, count]))
-        next_found(wrong)
-    builder.ret(found)
+        carry(wrong)
+    builder.ret(wrong_before)
 
 
 def _inspection(module: ir.Module, width: int, kind: ir.Type) -> ir.Function:
@@ -345,13 +347,13 @@ def _inspection(module: ir.Module, width: int, kind: ir.Type) -> ir.Function:
         writer = LaneWriter(builder, lanes, kind)
         flags = in_lanes(ir.IntType(1), lanes)
         chunks = builder.sdiv(builder.sub(count, start), ir.Constant(INTEGER, lanes))
-        place = writer.at(pointer, start)
-        with loop(builder, chunks, ir.Constant(flags, None)) as (chunk, found, next_found):
-            value = writer.load_lanes(writer.at(place, chunk, lanes))
+        first = writer.at(pointer, start)
+        with loop(builder, chunks, ir.Constant(flags, None)) as (chunk, wrong, carry):
+            value = writer.load_lanes(writer.at(first, chunk, lanes))
             # Zero, but not if the number is not finite.
             zero = builder.fsub(value, value)
-            next_found(builder.or_(found, builder.fcmp_unordered('uno', zero, zero)))
-        bits = builder.bitcast(found, ir.IntType(lanes))
+            carry(builder.or_(wrong, builder.fcmp_unordered('uno', zero, zero)))
+        bits = builder.bitcast(wrong, ir.IntType(lanes))
         result = builder.or_(result, builder.zext(bits, INTEGER))
         start = product(builder, chunks, lanes)
     builder.ret(result)

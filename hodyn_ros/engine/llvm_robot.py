@@ -55,14 +55,14 @@ class RobotCode:
         functions = ArrayFunctions(module, width)
 
         def body(block: Block) -> None:
-            writer, place = block.writer, block.scratch
+            writer, free = block.writer, block.scratch
             pointers = {
                 'motion': block.motion,
                 robot.middle.array: block.middle,
                 robot.result.array: block.result,
             }
             for name, room in self._rooms(lanes, width).items():
-                pointers[name], place = place, writer.at(place, room)
+                pointers[name], free = free, writer.at(free, room)
             arrays = {name: Elements(pointer, lanes) for name, pointer in pointers.items()}
             for stage in self._stages:
                 writer.run(stage, arrays)

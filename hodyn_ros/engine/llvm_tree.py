@@ -82,12 +82,12 @@ class _TreeBlock:
         writer, builder, integers = self._writer, self._builder, block.integers
         self._n, self._n_bodies = _entry(writer, integers, 0), _entry(writer, integers, 1)
         self._between, self._pointers = _between(loops), dict[str, ir.Value]()
-        chunk, place = _whole(width), block.scratch
+        chunk, free = _whole(width), block.scratch
         for name, count in self._between.items():
-            self._pointers[name] = place
+            self._pointers[name] = free
             room = builder.add(self._in_all_lanes(count), _whole(width - 1))
-            place = writer.at(place, builder.mul(builder.sdiv(room, chunk), chunk))
-        self._states = builder.bitcast(place, writer.kind.as_pointer())
+            free = writer.at(free, builder.mul(builder.sdiv(room, chunk), chunk))
+        self._states = builder.bitcast(free, writer.kind.as_pointer())
         self._bodies = writer.at(block.constants, self._size)
 
     def _in_all_lanes(self, count: int) -> ir.Value:

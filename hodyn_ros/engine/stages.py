@@ -48,14 +48,14 @@ def in_stages(
             if operations[step].kind not in _ARGUMENTS:
                 stages_of[step] = number
     stages: list[StraightLineProgram] = []
-    places, counts = dict[int, Operation](), Counter[str]()
+    inputs, counts = dict[int, Operation](), Counter[str]()
     for number, steps in enumerate(divided):
-        stage = _Stage(operations, places, counts)
+        stage = _Stage(operations, inputs, counts)
         for step in steps:
             stage.compute(step)
         for step in steps:
-            if last_uses[step] > number and step not in places:
-                places[step] = stage.store('kept', step)
+            if last_uses[step] > number and step not in inputs:
+                inputs[step] = stage.store('kept', step)
         for array, index, step in program.outputs:
             if stages_of[step] == number:
                 stage.outputs.append(Output(array, index, stage.read(step)))
@@ -115,9 +115,9 @@ class _Stage:
 
     Parameters
     ----------
-    whole : sequence of Operation
-        The program.
-    places : dict of int to Operation
+    program : sequence of Operation
+        All operations.
+    inputs : dict of int to Operation
         Inputs from which stages read steps of earlier ones.
     counts : Counter
         Elements that arrays have so far.
@@ -125,11 +125,11 @@ class _Stage:
 
     def __init__(
         self,
-        whole: Sequence[Operation],
-        places: dict[int, Operation],
+        program: Sequence[Operation],
+        inputs: dict[int, Operation],
         counts: Counter[str],
     ) -> None:
-        self._whole, self._places, self._counts = whole, places, counts
+        self._program, self._inputs, self._counts = program, inputs, counts
         self._indices: dict[int, int] = {}
         self._arguments: dict[tuple[str, int], Operation] = {}
         self.operations: list[Operation] = []
@@ -138,12 +138,12 @@ class _Stage:
     def read(self, step: int) -> int:
         """Index in this stage of a step that is computed or read here."""
         if step not in self._indices:
-            self._add(step, self._places.get(step, self._whole[step]))
+            self._add(step, self._inputs.get(step, self._program[step]))
         return self._indices[step]
 
     def compute(self, step: int) -> None:
         """Add a step; of a function the argument."""
-        kind, a, b = self._whole[step]
+        kind, a, b = self._program[step]
         if kind not in _ARGUMENTS:
             operands = self.read(a), None if b is None else self.read(b)
             self._add(step, Operation(kind, *operands))
@@ -151,9 +151,9 @@ class _Stage:
         key = _ARGUMENTS[kind], a
         if key not in self._arguments:
             self._arguments[key] = self.store(*key)
-            if self._whole[a].operands:
-                self._places.setdefault(a, self._arguments[key])
-        self._places[step] = Operation('input', kind, self._arguments[key].b)
+            if self._program[a].operands:
+                self._inputs.setdefault(a, self._arguments[key])
+        self._inputs[step] = Operation('input', kind, self._arguments[key].b)
 
     def store(self, array: str, step: int) -> Operation:
         """Append a step to an array; returns the input that reads it from there."""
