@@ -163,8 +163,6 @@ class RigidBodies:
     joints : list of JointMotion
     order : int
         Highest derivative r.
-    motions : dict of int to BodyMotion
-        Those of the bodies by their indices, and of the base by `BASE`.
     """
 
     def __init__(
@@ -178,15 +176,14 @@ class RigidBodies:
         self.joints, self.order = joint_motions(model, frames, motion), len(motion) - 3
         up = -vector(frames.gravity)
         self._rest = base_motion(up, self.order)
-        self.motions = self._outward(base or self._rest)
-
-    def _outward(self, base: BodyMotion) -> dict[int, BodyMotion]:
-        return outward(self._model, base, lambda i, parent: self.joints[i].outward(parent))
+        self._base = base or self._rest
 
     @cached_property
     def relative(self) -> dict[int, BodyMotion]:
         """Motions as seen from the base."""
-        return self._outward(self._rest) if self._moves else self.motions
+        return outward(
+            self._model, self._rest, lambda i, parent: self.joints[i].outward(parent)
+        )
 
     @cached_property
     def poses(self) -> dict[int, Pose]:
@@ -211,9 +208,17 @@ class RigidBodies:
         given : sequence of Number
             As `effort_program` has them, for as many orders as there are numbers.
         """
-        loads = {i: body.load(self.motions[i]) for i, body in enumerate(self.frames.bodies)}
-        base = self.frames.base_body.load(self.motions[BASE]) if self._moves else NO_LOAD
-        loads[BASE] = base
+        loads: dict[int, Load] = {BASE: NO_LOAD}
+        if self._moves:
+            loads[BASE] = self.frames.base_body.load(self._base)
+
+        def step(i: int, parent: BodyMotion) -> BodyMotion:
+            motion = self.joints[i].outward(parent)
+            # Here, since a program that is divided keeps fewer numbers of loads than of motions.
+            loads[i] = self.frames.bodies[i].load(motion)
+            return motion
+
+        outward(self._model, self._base, step)
         size = len(given) // max(1, len(wrenches))
         for number, wrench in enumerate(wrenches):
             i, load = self._applied(wrench, given[number * size :][: 6 * (self.order + 1)])
