@@ -48,7 +48,7 @@ from hodyn_ros.model.friction import FrictionLaw, friction_laws
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
-    from hodyn_ros.control.tracking import ObserverController
+    from hodyn_ros.control.observer_controller import ObserverController
 
 # Of a robot with more the program of the mass matrix is too long to compile.
 MOST_BODIES = 32
