@@ -19,11 +19,7 @@ from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, Request
 from hodyn_ros.errors import HodynError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
-from hodyn_ros.kinematics.closed_loops import (
-    ClosedMotion,
-    offer_efforts,
-    with_closed_positions,
-)
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, with_closed_positions
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kinematics
 from hodyn_ros.kinematics.motions import (
@@ -352,8 +348,6 @@ def _computation(
     if model.closure is not None and request.form is None:
         engine = model.kept(Engine)
         of_loops = kernel(engine)
-        if of_loops is not None and count and not links:
-            offer_efforts(model, order, of_loops)
         if of_loops is not None or request not in engine.kernels:
             return found._replace(of_loops=of_loops)
     return found._replace(of_tree=kernel(engine_of(model)))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import calls, llvm_tree
@@ -58,6 +58,8 @@ class Kernel:
         Whether that of the joints, if there is any, is included.
     integers, numbers : sequence
         The robot, where it is not folded into the codes.
+    parts : sequence of Kernel
+        Those that the codes call; they live as long as this one.
     """
 
     def __init__(
@@ -68,25 +70,24 @@ class Kernel:
         friction: bool,
         integers: Sequence[int] = (),
         numbers: ArrayLike = (),
+        parts: Sequence[Kernel] = (),
     ) -> None:
         self.name = name
         self.wrench_size = wrench_size
         self.friction = friction
-        self._codes = codes
-        self._robot = np.array(integers, np.int64), np.array(numbers, np.float64)
+        self.parts = parts
+        self.codes = codes
+        self.robot = np.array(integers, np.int64), np.array(numbers, np.float64)
         # Those of calls, under the interpreter lock.
-        self._single = self._table(codes[0])
-        self._many: tuple[NDArray[np.int64], Array] | None = None
+        self._tables: list[tuple[list[int], Array]] = []
 
-    def _table(self, code: Code) -> tuple[NDArray[np.int64], Array]:
-        """Addresses of a code and of what comes first in `llvm_lanes.EVALUATE`, and a workspace.
+    def _table(self, which: int) -> tuple[list[int], Array]:
+        """Addresses of a code and of its first three arguments, of which the last is a workspace.
 
-        For one thread at a time; they hold as long as both, and the kernel, live.
+        For one thread at a time; they hold as long as the workspace, and the kernel, live.
         """
-        scratch = aligned(code.size)
-        arrays = *self._robot, scratch
-        addresses = [code.loaded.address, *(array.ctypes.data for array in arrays)]
-        return np.array(addresses, np.int64), scratch
+        scratch = aligned(self.codes[which].size)
+        return [*self.program(which), scratch.ctypes.data], scratch
 
     def call(
         self, *arguments: tuple[ArrayArgument, tuple[int, ...]]
@@ -107,26 +108,15 @@ class Kernel:
         """
         if not calls.available():
             return None
-        many = self._codes[1]
-        self._many = self._many or self._table(many)
+        self._tables = self._tables or [self._table(which) for which in (0, 1)]
         kinds, shapes = zip(*arguments)
-        tables = self._single[0].tolist(), self._many[0].tolist()
-        return calls.python_function(kinds, calls.table_of(*tables, [*shapes]), many.lanes)
+        one, many = (addresses for addresses, _ in self._tables)
+        table = calls.table_of(one, many, [*shapes])
+        return calls.python_function(kinds, table, self.codes[1].lanes)
 
-    def block(self, samples: int) -> tuple[int, NDArray[np.int64], Array]:
-        """What `numba_calls.evaluate` takes for blocks of samples side by side.
-
-        Returns
-        -------
-        lanes : int
-            Samples in a block: 1, or as many as the vector registers take.
-        table, scratch : ndarray
-            The address of the first is the first argument, for one thread at a time; it holds as
-            long as both, and the kernel, live.
-        """
-        if samples == 1:
-            return 1, *self._single
-        return self._codes[1].lanes, *self._table(self._codes[1])
+    def program(self, which: int) -> list[int]:
+        """Addresses of a code and of its first two arguments, see `llvm_lanes.EVALUATE`."""
+        return [self.codes[which].loaded.address, *(x.ctypes.data for x in self.robot)]
 
     def evaluate(
         self,
@@ -145,7 +135,7 @@ class Kernel:
         N, arrays = len(motion), (motion, middle, result)
         threads = min(num_threads, N // SAMPLES_PER_THREAD)
         if threads > 1:
-            lanes = self._codes[1].lanes
+            lanes = self.codes[1].lanes
             step = -(-N // (threads * lanes)) * lanes
             futures = []
             evaluate: Any = partial(self.evaluate, together=together)
@@ -154,14 +144,14 @@ class Kernel:
                 futures.append(_threads(num_threads).submit(evaluate, *part))
             return all([future.result() for future in futures])
         status = start = 0
-        for code in reversed(self._codes) if together else self._codes[:1]:
-            blocks = (N - start) // code.lanes
+        for which in (1, 0) if together else (0,):
+            lanes = self.codes[which].lanes
+            blocks = (N - start) // lanes
             if blocks:
-                table, scratch = self._table(code)
-                address, *robot = table.tolist()
+                (address, *robot), scratch = self._table(which)
                 data = [x if x is None else x[start:].ctypes.data for x in arrays]
                 status |= _BLOCKS(address)(*robot, blocks, *data)
-                start += blocks * code.lanes
+                start += blocks * lanes
                 del scratch  # until here it was written
         return status == 0
 
