@@ -1,4 +1,4 @@
-"""Programs of the motion of one link: its pose, its twist and the derivatives of the twist.
+"""Programs of the motion of one link: its pose, its twist, its Jacobian and their derivatives.
 
 Frames are those of `frames`, what moves is a jet, so that every formula below is one for a single
 moment. Each expression of the twist has a recursion of its own, in which no large
@@ -11,6 +11,7 @@ section II.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hodyn_ros.engine.bodies import JointMotion
 from hodyn_ros.engine.frames import frames_of, position, rotation
@@ -19,7 +20,7 @@ from hodyn_ros.engine.vectors import AXIS, ZERO, Matrix, Vector
 from hodyn_ros.engine.walker import joint_motions, motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
-from hodyn_ros.model.mechanism import BASE, Mechanism
+from hodyn_ros.model.mechanism import Mechanism
 
 
 def link_program(
@@ -43,21 +44,9 @@ def link_program(
         j. The bodies are those on the way from the base to the link.
     """
     recorder = Recorder()
-    frames = frames_of(model)
-    body, pose = model.link(link)
-    way = [body]
-    while model.parent[way[0]] != BASE:
-        way.insert(0, int(model.parent[way[0]]))
-    motions = joint_motions(model, frames, motion_inputs(recorder, model, orders), way)
-    pose = se3.inverse(frames.poses[body]) @ pose
-    axes, tip = rotation(pose).T, position(pose)
-    base, base_position = rotation(frames.base), position(frames.base)
-
-    x, y, p = _place_of_link(motions, axes, tip, expressed_in == 'hybrid')
-    x, y, p = base @ x, base @ y, base @ p + base_position
-    rows = [*zip(x, y, x.cross(y), p.order(0)), (0.0, 0.0, 0.0, 1.0)]
-    recorder.outputs('pose', [number for row in rows for number in row])
-
+    chain = _Chain.to(recorder, model, link, orders)
+    _, motions, axes, tip, base, base_position = chain
+    p = _record_pose(recorder, chain, expressed_in == 'hybrid')
     if orders > 1:
         if expressed_in == 'body':
             w, v = _twist_of_link(motions)
@@ -81,6 +70,104 @@ def link_program(
         Part('pose', 16, True),
         Part('twist', 6 * (orders - 1), True),
     )
+
+
+def jacobian_program(
+    model: Mechanism, link: str, expressed_in: str, orders: int
+) -> RobotProgram:
+    """Program of the Jacobian of a link that moves.
+
+    Its columns are the screws of the joints: with an axis z and an arm from the joint to the point
+    whose velocity counts, (z, z x arm).
+
+    Parameters
+    ----------
+    model : RobotModel
+    link : str
+    expressed_in : {'body', 'spatial', 'hybrid'}
+        Of the twist.
+    orders : int
+        K, the number of derivatives in the motion and of the Jacobian, the zeroth included.
+
+    Returns
+    -------
+    RobotProgram
+        Outputs: 'pose' as of `link_program`, and 'jacobian', derivative k of entry (i, j) at
+        (6 k + i) n + j.
+    """
+    recorder, n = Recorder(), model.n_joints
+    chain = _Chain.to(recorder, model, link, orders)
+    bodies, motions, axes, tip, base, base_position = chain
+    _record_pose(recorder, chain, False)
+    # For every frame from the first to the last, the axes of the result seen in it.
+    if expressed_in == 'body':
+        frames = [axes]
+        for motion in reversed(motions):
+            frames.insert(0, Matrix(*map(motion.to_parent, frames[0])))
+    else:
+        frames = [base]
+        for motion in motions:
+            frames.append(Matrix(*map(motion.to_child, frames[-1])))
+    ways = [
+        before @ motion.joint.d + behind @ motion.slide
+        for before, behind, motion in zip(frames, frames[1:], motions)
+    ]
+    if expressed_in == 'spatial':
+        arms = [-base_position]
+        for way in ways:
+            arms.append(arms[-1] - way)
+        del arms[0]
+    else:
+        arms = [frames[-1] @ tip]
+        for way in reversed(ways[1:]):
+            arms.insert(0, arms[0] + way)
+    columns = {j: (ZERO, ZERO) for j in range(n)}
+    for i, motion, frame, arm in zip(bodies, motions, frames[1:], arms):
+        j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
+        w, v = (frame @ half * multiplier for half in motion.screw)
+        columns[j] = columns[j][0] + w, columns[j][1] + v + w.cross(arm)
+    for j, (w, v) in columns.items():
+        for i, number in enumerate([*w, *v]):
+            for k, value in enumerate(derivatives(number, orders)):
+                recorder.output('jacobian', (6 * k + i) * n + j, value)
+    return RobotProgram(
+        recorder.program(),
+        n,
+        orders,
+        Part('pose', 16, True),
+        Part('jacobian', 6 * orders * n, True),
+    )
+
+
+class _Chain(NamedTuple):
+    """Bodies from the base to a link, and where the link and the first frame are."""
+
+    bodies: Sequence[int]
+    motions: Sequence[JointMotion]
+    axes: Matrix  # of the link in the last frame, as `tip`
+    tip: Vector
+    base: Matrix  # rotation of the first frame in the base link, as `base_position`
+    base_position: Vector
+
+    @classmethod
+    def to(cls, recorder: Recorder, model: Mechanism, link: str, orders: int) -> _Chain:
+        """Chain to a link, with inputs for so many derivatives of the joint positions."""
+        frames, bodies = frames_of(model), model.bodies_to(link)
+        inputs = motion_inputs(recorder, model, orders)
+        motions = joint_motions(model, frames, inputs, bodies)
+        pose = se3.inverse(frames.poses[bodies[-1]]) @ model.link(link).pose
+        base = rotation(frames.base), position(frames.base)
+        return cls(bodies, motions, rotation(pose).T, position(pose), *base)
+
+
+def _record_pose(recorder: Recorder, chain: _Chain, moves: bool) -> Vector:
+    """Position of a link in the base link, with derivatives if it moves; its pose is an output."""
+    base = chain.base
+    x, y, p = _place_of_link(chain.motions, chain.axes, chain.tip, moves)
+    x, y, p = base @ x, base @ y, base @ p + chain.base_position
+    rows = [*zip(x, y, x.cross(y), p.order(0)), (0.0, 0.0, 0.0, 1.0)]
+    recorder.outputs('pose', [number for row in rows for number in row])
+    return p
 
 
 def _place_of_link(
