@@ -19,27 +19,24 @@ import numpy as np
 from hodyn_ros.codegen.loops import closing_code, closing_declaration
 from hodyn_ros.codegen.statements import (
     Precision,
-    Statements,
     in_comment,
-    in_parts,
     names_in,
+    statements,
     string_literal,
 )
 from hodyn_ros.engine.efforts import effort_program
 from hodyn_ros.engine.forward import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
-from hodyn_ros.engine.program import (
-    GATHERED,
-    Attachment,
-    RobotProgram,
-    StraightLineProgram,
-    in_stages,
-)
-from hodyn_ros.kinematics.closed_loops import tables_of
+from hodyn_ros.engine.program import Attachment, RobotProgram, StraightLineProgram
+from hodyn_ros.engine.stages import GATHERED, in_stages
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
 
 RESULTS = ('Efforts', 'Efforts and their rates', 'Efforts, rates and second derivatives')
+# Up to about 10 joints a function stays in one part; longer ones are as fast in several, and the
+# time of a compiler grows with the square of their length.
+LONGEST_FUNCTION, LENGTH_OF_PARTS = 7000, 3000  # steps of a program
+
 FLAGS = '-O3 -march=native -ffp-contract=fast -fno-math-errno'
 
 
@@ -375,7 +372,7 @@ def _closing(code: Code) -> str:
     )
     values = ', '.join(repr(float(value)) for value in closure.start)
     start = f'\nconst double {code.name}_start[{N}] = {{{values}}};\n'
-    return start + step + closing_code(code.name, closure, code.model.kept(tables_of).unit)
+    return start + step + closing_code(code.name, closure)
 
 
 # Functions of the C library or of lanes.c, and the arrays of their values.
@@ -385,9 +382,15 @@ _FUNCTIONS = {
     'tanh': ('tanh', 'shape'),
     'tanh_slope': ('tanh_slope', 'slope'),
     'exp': ('exp', 'decay'),
+    'sign': ('sign', 'direction'),
 }
 # The same of a block of samples, by the array of arguments.
-_OF_BLOCKS = {'angle': 'sines', 'step': 'steps', 'power': 'exponentials'}
+_OF_BLOCKS = {
+    'angle': 'sines',
+    'step': 'steps',
+    'power': 'exponentials',
+    'velocity': 'signs',
+}
 
 
 def _lanes(code: Code, used: set[str]) -> str:
@@ -428,23 +431,21 @@ def program_function(
     str
         With the functions that it calls before it.
     """
-    real, stages = code.precision.type, in_stages(robot.program)
+    real, is_long = code.precision.type, len(robot.program.operations) > LONGEST_FUNCTION
+    stages = in_stages(robot.program, LENGTH_OF_PARTS if is_long else None)
     element = _elements(code, robot, [*arguments][-1])
     counts = Counter(output.array for stage in stages[:-1] for output in stage.outputs)
     inner = {_FUNCTIONS[x][1]: counts[a] for a, names in GATHERED.items() for x in names}
-    sizes = {**arguments, **counts, **inner, 'kept': 0}
+    sizes = {**counts, **inner, **arguments}
     moves = [f'{n}, all_{array} + {n} * s, {array});' for array, n in arguments.items()]
     text, one, block = '', [], [f'interleave(n - s, {move}' for move in moves[:-1]]
     for number, program in enumerate(stages):
-        writer = Statements(code.precision)
-        values = writer.run(program, element)
-        assigned = [f'{element(*place)} = {value.text};' for place, value in values.items()]
-        name = f'{function}_{"steps" if program is stages[-1] else f"before_{number}"}'
-        stage = _stage(name, writer.definitions, assigned, sizes, real, not is_static)
-        sizes['kept'] = max(sizes['kept'], stage.n_kept)
-        text += stage.text
-        one += stage.one
-        block += stage.block
+        lines = statements(program, code.precision, element)
+        name = f'{function}_{"steps" if program is stages[-1] else f"part_{number}"}'
+        part = _part(name, lines, sizes, real, is_long, not is_static)
+        text += part.text
+        one.append(part.one)
+        block.append(part.block)
         for array in GATHERED:
             indices = [item.index for item in program.outputs if item.array == array]
             if indices:
@@ -469,60 +470,50 @@ def program_function(
     return f'{text}\n{head}\n{_body(loop, real, blocks)}'
 
 
-class _Stage(NamedTuple):
-    """Functions of part of a program.
+class _Part(NamedTuple):
+    """Functions of one stage of a program.
 
     Attributes
     ----------
     text : str
         Their definitions.
-    one, block : list of str
-        Calls of them for one sample, and for a block of samples.
-    n_kept : int
-        Size of the array 'kept' that they share.
+    one, block : str
+        Calls for one sample, and for a block of samples.
     """
 
     text: str
-    one: list[str]
-    block: list[str]
-    n_kept: int
+    one: str
+    block: str
 
 
-def _stage(
+def _part(
     name: str,
-    definitions: Sequence[tuple[str, str]],
-    assignments: Sequence[str],
+    lines: Sequence[str],
     arrays: Iterable[str],
     real: str,
+    is_separate: bool,
     is_batched: bool,
-) -> _Stage:
-    """Functions of statements that use arrays: one, or of long programs several."""
-    parts, n_kept = in_parts(definitions, assignments, real)
-    stage = _Stage('', [], [], n_kept)
-    for number, lines in enumerate(parts):
-        part = f'{name}_{number}' if len(parts) > 1 else name
-        used, written = names_in(lines), {line.partition('[')[0] for line in lines}
-        here = [array for array in arrays if array in used]
-        parameters = ', '.join(
-            f'{"" if array in written else "const "}{real} *RESTRICT {array}'
-            for array in here
-        )
-        given = ', '.join(here)
-        # Promised where it lets compilers compute lanes together; one by one it slows GCC down.
-        plain = parameters.replace('RESTRICT ', '')
-        functions = f'\nINLINE void {part}(\n    const int L, {plain})\n{_body(lines)}'
-        around = '\nSEPARATE void {}({})\n{}'
-        stage.one.append(f'{part}(1, {given});')
-        if len(parts) > 1:
-            functions += around.format(f'{part}_one', parameters, _body(stage.one[-1:]))
-            stage.one[-1] = f'{part}_one({given});'
-        if is_batched:
-            call = f'    {part}(LANES, {" + l, ".join(here)} + l);'
-            loop = ['int l;', 'for (l = 0; l < LANES; ++l) {', call, '}']
-            functions += around.format(f'{part}_block', parameters, _body(loop))
-            stage.block.append(f'{part}_block({given});')
-        stage = stage._replace(text=stage.text + functions)
-    return stage
+) -> _Part:
+    """Functions of statements that use some of the arrays."""
+    used, written = names_in(lines), {line.partition('[')[0] for line in lines}
+    here = [array for array in arrays if array in used]
+    parameters = ', '.join(
+        f'{"" if array in written else "const "}{real} *RESTRICT {array}' for array in here
+    )
+    given = ', '.join(here)
+    # Promised where it lets compilers compute lanes together; one by one it slows GCC down.
+    plain = parameters.replace('RESTRICT ', '')
+    text = f'\nINLINE void {name}(\n    const int L, {plain})\n{_body(lines)}'
+    around = '\nSEPARATE void {}({})\n{}'
+    one = f'{name}(1, {given});'
+    if is_separate:
+        text += around.format(f'{name}_one', parameters, _body([one]))
+        one = f'{name}_one({given});'
+    if is_batched:
+        call = f'    {name}(LANES, {" + l, ".join(here)} + l);'
+        loop = ['int l;', 'for (l = 0; l < LANES; ++l) {', call, '}']
+        text += around.format(f'{name}_block', parameters, _body(loop))
+    return _Part(text, one, f'{name}_block({given});')
 
 
 def _body(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.codegen.c_source import Code
 from hodyn_ros.control.c_code import LawCode, linear_springs, with_law
-
-if TYPE_CHECKING:
-    from hodyn_ros.control.interaction import InteractionController
-    from hodyn_ros.control.tracking import TrackingController
+from hodyn_ros.control.observer_controller import ObserverController
+from hodyn_ros.typing import Array
 
 WEIGHT, TORQUE, REST, MOTION = 'weight', 'torque', 'rest', 'motion'
 """What a law for interaction wants of the springs: the weight, torques of its caller, those at the
@@ -196,7 +195,9 @@ _KERNELS = {
 }
 
 
-def with_tracking(code: Code, controller: TrackingController) -> Code:
+def with_tracking(
+    code: Code, controller: ObserverController, speed: Array, numbers: Mapping[str, float]
+) -> Code:
     """Code with a tracking law beside the dynamics of a robot.
 
     Parameters
@@ -205,6 +206,10 @@ def with_tracking(code: Code, controller: TrackingController) -> Code:
         Of the dynamics, in double precision; its model is that of the controller.
     controller : TrackingController
         With rigid drives and linear springs.
+    speed : ndarray, shape (n,)
+        Its `approach_speed`.
+    numbers : mapping of str to float
+        `arrived`, `fastest` (approach) and `approach_torque`.
 
     Returns
     -------
@@ -227,20 +232,34 @@ def with_tracking(code: Code, controller: TrackingController) -> Code:
         tables={
             'SOFTNESS': springs.softness,
             'RANGE': springs.reach,
-            'APPROACH_SPEED': controller.approach_speed,
+            'APPROACH_SPEED': speed,
         },
-        numbers={
-            'bandwidth': controller.bandwidth,
-            'arrived': controller.arrived,
-            'fastest': controller.fastest_approach,
-            'approach_torque': controller.approach_torque,
-        },
+        numbers={'bandwidth': controller.bandwidth, **numbers},
     )
     return with_law(code, controller, law)
 
 
+class InteractionGains(NamedTuple):
+    """Constants of a law for interaction, as its attributes."""
+
+    feeds_torque_back: bool
+    damping_ratio: float
+    holds: bool
+    observes_friction: bool
+    stiffness: Array
+    felt: Array
+    felt_inertia: Array
+    damping: Array
+    gain: Array
+    ringing: Array
+
+
 def with_interaction(
-    code: Code, controller: InteractionController, wants: str, steps: int
+    code: Code,
+    controller: ObserverController,
+    gains: InteractionGains,
+    wants: str,
+    steps: int,
 ) -> Code:
     """Code with a law for interaction beside the dynamics of a robot.
 
@@ -250,6 +269,8 @@ def with_interaction(
         Of the dynamics, in double precision; its model is that of the controller.
     controller : InteractionController
         With rigid drives and linear springs.
+    gains : InteractionGains
+        Of the controller.
     wants : str
         `WEIGHT`, `TORQUE` or `MOTION`: what the law wants of the springs. The weight is that
         at the position of rest if their torque is fed back.
@@ -266,11 +287,11 @@ def with_interaction(
     ControlError
         As of `with_law`.
     """
-    if wants == WEIGHT and controller.feeds_torque_back:
+    if wants == WEIGHT and gains.feeds_torque_back:
         wants = REST
     text = _TEXTS[REST if wants == MOTION else wants]
     text = text.replace('$along', _ALONG if wants == MOTION else '')
-    observes = controller.observes_friction
+    observes = gains.observes_friction
     kernels = (
         'interaction_state',
         *_KERNELS[wants],
@@ -291,11 +312,11 @@ def with_interaction(
         begins=_BEGINS,
         demanded=_WANTED + text + _DAMPED + _DEMANDED + (_OBSERVED if observes else _KNOWN),
         kernels=kernels,
-        tables=_tables(controller, wants),
+        tables=_tables(controller, gains, wants),
         numbers={
-            'ratio': controller.damping_ratio,
+            'ratio': gains.damping_ratio,
             'steps': steps,
-            'holds': int(controller.holds),
+            'holds': int(gains.holds),
             'more': ', observed[N]' if observes else ', motion[3 * N] = {0.0}',
         },
         knows_friction=not observes,
@@ -303,19 +324,20 @@ def with_interaction(
     return with_law(code, controller, law)
 
 
-def _tables(controller: InteractionController, wants: str) -> dict[str, ArrayLike]:
+def _tables(
+    controller: ObserverController, gains: InteractionGains, wants: str
+) -> dict[str, ArrayLike]:
     """Constants of a law by their names, matrices row by row."""
     springs = linear_springs(controller)
-    _, stiffness, felt = controller.permitted
     tables = {
-        'FELT': felt,
-        'FELT_INERTIA': controller.felt_inertia,
-        'DAMPERS': controller.damping,
-        'GAIN': controller.gain,
-        'RINGING': controller.ringing,
+        'FELT': gains.felt,
+        'FELT_INERTIA': gains.felt_inertia,
+        'DAMPERS': gains.damping,
+        'GAIN': gains.gain,
+        'RINGING': gains.ringing,
     }
     if wants != WEIGHT:
         tables['SOFTNESS'] = springs.softness
     if wants in (REST, MOTION):
-        tables |= {'SPRINGS': stiffness, 'RANGE': springs.reach}
+        tables |= {'SPRINGS': gains.stiffness, 'RANGE': springs.reach}
     return {name: np.ravel(values) for name, values in tables.items()}

@@ -47,7 +47,7 @@ from hodyn_ros.control.kernels import (
     torques_ahead,
     where_it_moves,
 )
-from hodyn_ros.control.tracking import ObserverController
+from hodyn_ros.control.margins import ControllerWithMargins
 from hodyn_ros.control.values import middle_of_range
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -89,7 +89,7 @@ def _turn(R: Array) -> Array:
     return turn
 
 
-class InteractionController(ObserverController):
+class InteractionController(ControllerWithMargins):
     """What the laws for interaction share; see the module.
 
     Parameters
@@ -164,11 +164,22 @@ class InteractionController(ObserverController):
 
     def added_to(self, code: Code) -> Code:
         """Code of the dynamics and of this law; see `ObserverController.added_to`."""
-        from hodyn_ros.control.c_laws import with_interaction
+        from hodyn_ros.control.c_laws import InteractionGains, with_interaction
 
         if not self._wants:
             return super().added_to(code)
-        return with_interaction(code, self, self._wants, STEPS)
+        gains = InteractionGains(
+            self.feeds_torque_back,
+            self.damping_ratio,
+            self.holds,
+            self.observes_friction,
+            *self.permitted[1:],
+            self.felt_inertia,
+            self.damping,
+            self.gain,
+            self.ringing,
+        )
+        return with_interaction(code, self, gains, self._wants, STEPS)
 
     def begin(self) -> None:
         """Begin with what the observer knows; see `ObserverController.begin`."""

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm, solve_discrete_lyapunov
 
 from hodyn_ros.checks import checked_number
+from hodyn_ros.control.observer_controller import ObserverController
 from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.control.values import middle_of_range
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -25,9 +26,6 @@ from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.control.tracking import ObserverController
 
 ComplexArray = NDArray[np.complex128]
 Values = TypeVar('Values', Array, ComplexArray)
@@ -122,13 +120,46 @@ class Margins(NamedTuple):
         return '\n'.join(rows)
 
 
+class ControllerWithMargins(ObserverController):
+    """A law that tells its margins."""
+
+    def margins(
+        self,
+        position: ArrayLike | None = None,
+        stiffness: Mapping[str, ArrayLike] | None = None,
+        frequencies: int = 400,
+    ) -> Margins:
+        """By how much the loop of each motor may be wrong, before a robot is switched on.
+
+        Parameters
+        ----------
+        position : array-like, shape (n,), optional
+            Where the robot rests [rad] or [m]; by default in the middle of its range.
+        stiffness : mapping of joint name to array-like, shape (3,), optional
+            As for `evaluate`.
+        frequencies : int
+            Between 1 rad/s and half of the sampling frequency.
+
+        Returns
+        -------
+        Margins
+            Of a copy of the law that has seen nothing and whose torques have no limits.
+
+        Raises
+        ------
+        ControlError
+            If an argument cannot be used.
+        """
+        return find_margins(self, position, stiffness, frequencies)
+
+
 def find_margins(
     controller: ObserverController,
     position: ArrayLike | None = None,
     stiffness: Mapping[str, ArrayLike] | None = None,
     frequencies: int = 400,
 ) -> Margins:
-    """Margins of a law at rest; see `ObserverController.margins`.
+    """Margins of a law at rest; see `ControllerWithMargins.margins`.
 
     Parameters
     ----------

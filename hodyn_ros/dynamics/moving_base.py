@@ -28,7 +28,7 @@ from hodyn_ros.errors import ModelError, MotionError, WrenchError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, Loads
 from hodyn_ros.kinematics.closed_loops import through_tree
 from hodyn_ros.kinematics.forward import LinkMotion
-from hodyn_ros.kinematics.motions import checked_link_motion, motion_array
+from hodyn_ros.kinematics.motions import checked_link_motion, motion_array, overflow
 from hodyn_ros.kinematics.poses import poses_along, twists_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -103,21 +103,21 @@ def moving_base_inverse_dynamics(
     base = _body_twist(model, base, expressed_in, array.shape[-2] - 1)
     loads = loads_of(model, wrench)
     given = Arguments(model, array, others=base, loads=loads, base_moves=True)
-    if model.closure is not None:
-        given.refuse_not_finite()
-    return MovingBaseEfforts(*(given.shaped(part).copy() for part in _needed(model, given)))
+    given.refuse_not_finite()
+    found = given.shaped(_needed(model, given.whole))
+    return MovingBaseEfforts(found[..., 6:].copy(), found[..., :6].copy())
 
 
-def _needed(model: RobotModel, given: Arguments) -> tuple[Array, Array]:
-    """Joint efforts and wrench on the base, of its twist and -g in its axes."""
-    tree, whole, of_independent = through_tree(model, given.whole.motion)
-    request = Request(MOVING, given.K, given.links)
-    result = np.empty((given.N, *request.shape(tree)))
-    if not compute(tree, request, whole, given.whole.packed(), result):
-        given.refuse()
+def _needed(model: RobotModel, part: Batch) -> Array:
+    """Wrench on the base and joint efforts, (N, K-2, 6 + n), of its twist and -g in its axes."""
+    tree, motion, of_independent = through_tree(model, part.motion)
+    request = Request(MOVING, motion.shape[1], tuple(link for link, _ in part.loads))
+    result = np.empty((len(motion), *request.shape(tree)))
+    if not compute(tree, request, motion, part.packed(), result):
+        raise overflow(part.motion)
     if model.friction:
-        result[..., 6:] += friction_efforts(tree, whole)
-    return of_independent(result[..., 6:]), result[..., :6]
+        result[..., 6:] += friction_efforts(tree, motion)
+    return np.concatenate([result[..., :6], of_independent(result[..., 6:])], axis=-1)
 
 
 def floating_base_forward_dynamics(
@@ -208,16 +208,14 @@ def _order_by_order(model: RobotModel, part: Batch) -> Array:
     motion[:, :2, 6:], motion[:, 1, :6] = part.motion, V[:, 0]
 
     def needed(model: RobotModel, motion: Array, up: Array, loads: Loads = ()) -> Array:
-        K = motion.shape[-2]
-        applied = [(link, values[:, : K - 2]) for link, values in loads]
-        joints, base = motion[..., 6:], (motion[..., 1:, :6], up)
-        own = Arguments(model, joints, 3, base, lambda _: applied, base_moves=True)
-        effort, wrench = _needed(model, own)
-        return np.concatenate([wrench, effort], axis=-1).reshape(*own.batch, -1, size)
+        loads = [(link, values[:, : motion.shape[1] - 2]) for link, values in loads]
+        joints = np.ascontiguousarray(motion[..., 6:])
+        return _needed(model, Batch(joints, [motion[:, 1:, :6], up], loads))
 
     still = np.zeros((N, size, 3, size))
-    still[:, :, 0, 6:], still[:, :, 2] = motion[:, None, 0, 6:], np.eye(size)
-    M = needed(model.changed(friction={}), still, np.zeros((1, 3)))[..., 0, :]
+    still[:, :, 0], still[:, :, 2] = motion[:, None, 0], np.eye(size)
+    bare, weightless = model.changed(friction={}), np.zeros((N * size, 1, 3))
+    M = needed(bare, still.reshape(-1, 3, size), weightless).reshape(N, size, size)
     scale = 1.0 / np.sqrt(np.maximum(np.einsum('nii->ni', M), 1e-300))
     if np.linalg.eigvalsh(M * scale[:, :, None] * scale[:, None]).min(initial=1.0) < 1e-12:
         regular_mass_matrix(model, part.motion)

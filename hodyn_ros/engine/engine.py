@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -27,7 +28,13 @@ from numpy import empty
 
 from hodyn_ros.checks import MOST_DERIVATIVES, Array
 from hodyn_ros.engine.program import FORWARD, ProgramTooLong, RobotProgram
-from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, Request
+from hodyn_ros.engine.requests import (
+    CLOSING,
+    COMPILED_ROBOT,
+    COMPILED_TREE,
+    EFFORTS,
+    Request,
+)
 from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.model.mechanism import Mechanism
@@ -106,10 +113,11 @@ def unavailable() -> str | None:
         return 'the environment variable NUMBA_DISABLE_JIT is set'
     try:
         with compiling:
-            import numba  # noqa: F401
+            import llvmlite.binding  # noqa: F401
     except Exception as error:  # a broken installation raises all sorts
-        return f'Numba cannot be imported ({error})'
-    return None
+        return f'llvmlite cannot be imported ({error})'
+    # Numba itself is imported where functions are compiled: it takes longer than all else.
+    return None if find_spec('numba') else 'Numba cannot be imported (it is not installed)'
 
 
 Asked = TypeVar('Asked', bound=Hashable)
@@ -272,6 +280,14 @@ class Engine(Compiler[Request, 'Kernel']):
         from hodyn_ros.engine.calls import ArrayArgument
 
         model, arrays = self._model, request.arrays(self._model)
+        if model.closure is not None and request.quantity == EFFORTS:
+            from hodyn_ros.engine.loop_kernels import efforts_kernel
+
+            positions = self.prepare(Request(CLOSING, 1))
+            if positions is None:
+                return
+            whole = efforts_kernel(model, request.K, positions, kernel)
+            kernel.parts, kernel = [whole], whole
         # The motion of a link and its Jacobian have two results, of which the pose is the first.
         written = ('middle', 'result') if request.link else ('result',)
         for name in request.quick_names(model, kernel):
@@ -299,7 +315,12 @@ class Engine(Compiler[Request, 'Kernel']):
         if request.form is None and by_bodies and model.n_bodies > most:
             request = request._replace(form=COMPILED_TREE)
         if request.form != COMPILED_TREE and self._suits(request):
-            return kernels.robot_kernel(self.program(request), kind)
+            kernel = kernels.robot_kernel(self.program(request), kind)
+            if request.quantity == CLOSING:
+                from hodyn_ros.engine.loop_kernels import positions_kernel
+
+                return positions_kernel(model, kernel)
+            return kernel
         if of_tree:
             return kernels.tree_kernel(model, orders - 1, bool(request.wrenches), kind)
         if by_bodies and request.form != COMPILED_ROBOT:

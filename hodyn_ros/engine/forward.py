@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 from hodyn_ros.engine.bodies import (
     Angle,
     Body,
+    BodyMotion,
     JointMotion,
     Load,
     body_motion,
@@ -40,8 +41,8 @@ from hodyn_ros.engine.bodies import (
 )
 from hodyn_ros.engine.efforts import RigidBodies, apparent_acceleration
 from hodyn_ros.engine.frames import frames, frames_of
-from hodyn_ros.engine.matrix_program import mass_rows
 from hodyn_ros.engine.program import LONGEST, Attachment, Part, Recorder, RobotProgram
+from hodyn_ros.engine.terms import mass_rows
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
@@ -93,41 +94,26 @@ def forward_program(
     given: Sequence[Number] = recorder.inputs('given', size + 6 * count * len(wrenches))
     inputs = motion_inputs(recorder, model, K)
     motion = inputs[:2]
-    free = [j for j in range(n) if j not in prescribed]
-    mass = mass_rows(model, own, recorder, floating)
-    unknown = [*range(b), *(b + j for j in free)]
-    factors = Factors(recorder, [[mass[i][j] for j in unknown] for i in unknown])
-    moving = None
-    if floating:
-        w, v = load_of(given[size - 9 : size - 3])
-        a, up = vector_of_jets(0), vector_of(given, size - 3)
+    rows = mass_rows(model, own, recorder, floating)
+    unknown = [i for i in range(b + n) if i - b not in prescribed]
+    factors = Factors(recorder, rows, unknown)
+    base = _FloatingBase(given[size - 9 : size]) if floating else None
     results: list[Number] = []
     for k in range(count):
         ahead = [inputs[k + 2][j] if j in prescribed else 0.0 for j in range(n)]
-        if floating:
-            moving = body_motion(w.followed(ZERO), a.followed(ZERO))
-        bodies = RigidBodies(model, own, [*motion, ahead], moving)
+        bodies = RigidBodies(
+            model, own, [*motion, ahead], base.motion_ahead() if base else None
+        )
         efforts, load = bodies.efforts(bodies.loads(wrenches, given[size:]))
         add_friction(model, efforts, motion[1:])
         of_base = [derivative(value, k) for value in (*load.n, *load.f)]
         bias = [*of_base, *efforts[k]][6 - b :]
         asked = [*given[count * n + 6 * k :][:b], *given[k * n : (k + 1) * n]]
-        found = factors.solve([asked[i] - bias[i] for i in unknown])
-        if floating:
-            of_w, of_a = vector_of(found, 0), vector_of(found, 3)
-            known = apparent_acceleration(w, v, up).order(k)
-            of_v = of_a - known
-            w, v, a = w.followed(of_w), v.followed(of_v), a.followed(of_a)
-            results += [*of_w, *of_v]
-        for j, value in zip(free, found[b:]):
-            ahead[j] = value
-        motion.append(ahead)
-        # Where the motion is prescribed, the effort is what is found.
-        row = list(ahead)
-        for j in prescribed:
-            products = (mass[b + j][i] * x for i, x in zip(unknown, found))
-            row[j] = sum(products, bias[b + j])
-        results += row
+        found = factors.solve(asked, bias)
+        motion.append([x if j in prescribed else found[b + j] for j, x in enumerate(ahead)])
+        if base:
+            found[:6] = base.take(found)
+        results += found
     recorder.outputs('found', results)
     return RobotProgram(
         recorder.program(),
@@ -138,6 +124,27 @@ def forward_program(
     )
 
 
+class _FloatingBase:
+    """Base that floats, from its twist (w, v) and -g: jets that get longer."""
+
+    def __init__(self, given: Sequence[Number]) -> None:
+        self._w, self._v = load_of(given[:6])
+        self._a, self._up = vector_of_jets(0), Vector(*given[6:])
+
+    def motion_ahead(self) -> BodyMotion:
+        """Motion as if the next derivatives of w and of the proper acceleration were zero."""
+        return body_motion(self._w.followed(ZERO), self._a.followed(ZERO))
+
+    def take(self, found: Sequence[Number]) -> list[Number]:
+        """Take these derivatives, which are found first; return those of the twist."""
+        w, a = Vector(*found[:3]), Vector(*found[3:6])
+        apparent = apparent_acceleration(self._w, self._v, self._up)
+        v = a - apparent.order(len(self._a.x))
+        self._w, self._v = self._w.followed(w), self._v.followed(v)
+        self._a = self._a.followed(a)
+        return [*w, *v]
+
+
 class Factors:
     """Factors L^T D L of a symmetric matrix; zeros of the matrix, where branches part, stay.
 
@@ -145,23 +152,31 @@ class Factors:
     ----------
     recorder : Recorder
     rows : sequence of sequences of Number
-        All of the matrix, of which the upper triangle is not read.
+        All of the matrix; the upper triangle is not read but in rows that are not factorised.
+    unknown : sequence of int
+        Rows and columns that are factorised: those of joints whose acceleration is unknown.
     """
 
-    def __init__(self, recorder: Recorder, rows: Sequence[Sequence[Number]]) -> None:
-        self._L = L = [list(row) for row in rows]
+    def __init__(
+        self, recorder: Recorder, rows: Sequence[Sequence[Number]], unknown: Sequence[int]
+    ) -> None:
+        self._rows, self._unknown = rows, unknown
+        self._L = L = [[rows[i][j] for j in unknown] for i in unknown]
         self._inverse: list[Number] = [0.0] * len(L)
         for k in reversed(range(len(L))):
-            self._inverse[k] = recorder.inverse(L[k][k], rows[k][k])
+            self._inverse[k] = recorder.inverse(L[k][k], rows[unknown[k]][unknown[k]])
             for i in reversed(range(k)):
                 factor = L[k][i] * self._inverse[k]
                 for j in range(i + 1):
                     L[i][j] = L[i][j] - factor * L[k][j]
                 L[k][i] = factor
 
-    def solve(self, values: Sequence[Number]) -> list[Number]:
-        """Solution of the equations with this matrix for a right-hand side."""
-        x = list(values)
+    def solve(self, efforts: Sequence[Number], bias: Sequence[Number]) -> list[Number]:
+        """Unknown accelerations from efforts; of the other joints the efforts.
+
+        The bias are the efforts that go with unknown accelerations of zero.
+        """
+        x = [efforts[i] - bias[i] for i in self._unknown]
         for i in reversed(range(len(x))):
             for j in range(i):
                 x[j] = x[j] - self._L[i][j] * x[i]
@@ -169,12 +184,11 @@ class Factors:
             x[i] = x[i] * inverse
             for j in range(i):
                 x[i] = x[i] - self._L[i][j] * x[j]
-        return x
-
-
-def vector_of(values: Sequence[Number], start: int) -> Vector:
-    """Three numbers that stand one behind the other."""
-    return Vector(*values[start : start + 3])
+        found = dict(zip(self._unknown, x))
+        for i in set(range(len(bias))) - found.keys():
+            row = zip(self._unknown, x)
+            found[i] = sum((self._rows[i][j] * value for j, value in row), bias[i])
+        return [found[i] for i in range(len(bias))]
 
 
 # --- Articulated bodies --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Sine, cosine, tanh and exp of arrays in LLVM's intermediate representation.
+"""Sines, tanh, exp and signs of arrays in LLVM's intermediate representation.
 
 As many numbers are computed at once as the machine can.
 """
@@ -11,7 +11,7 @@ from math import factorial, inf, log
 from llvmlite import ir
 
 from hodyn_ros.engine.llvm_lanes import DOUBLE, DOUBLES, INTEGER, LaneWriter, loop
-from hodyn_ros.engine.program import GATHERED
+from hodyn_ros.engine.stages import GATHERED
 
 # Up to here the three-part reduction of the argument is exact.
 LARGEST_REDUCED = 2.0**20
@@ -31,7 +31,7 @@ LOG_2 = (0.6931471803691238, 1.9082149292705877e-10)
 
 
 class ArrayFunctions:
-    """Functions of a module for the functions of `program.GATHERED`, added as they are called.
+    """Functions of a module for the functions of `stages.GATHERED`, added as they are called.
 
     Parameters
     ----------
@@ -185,6 +185,15 @@ def _exp(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value]:
     return (value,)
 
 
+def _sign(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value]:
+    """Sign: -1, 0 or 1."""
+    builder, zero, one = writer.builder, writer.number(0.0), writer.number(1.0)
+    forward, back = (
+        builder.select(builder.fcmp_ordered(order, x, zero), one, zero) for order in '><'
+    )
+    return (builder.fsub(forward, back),)
+
+
 def _exponential(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Exponential of x <= 709, and the same less one, below -700 of -700.
 
@@ -215,5 +224,6 @@ _FORMULAS: dict[str, Callable[[LaneWriter, ir.Value], Sequence[ir.Value]]] = {
     'angle': _sine_cosine,
     'step': _step,
     'power': _exp,
+    'velocity': _sign,
 }
-"""Results in the order of `program.GATHERED`, from the numbers of a chunk."""
+"""Results in the order of `stages.GATHERED`, from the numbers of a chunk."""

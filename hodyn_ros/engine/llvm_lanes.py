@@ -161,15 +161,6 @@ class LaneWriter:
         """Multiply; the product may be fused with a sum."""
         return self.builder.fmul(a, b, flags=FLAGS)
 
-    def sign(self, value: ir.Value) -> ir.Value:
-        """Sign of a value, -1, 0 or 1."""
-        builder, zero, one = self.builder, self.number(0.0), self.number(1.0)
-        forward, back = (
-            builder.select(builder.fcmp_ordered(order, value, zero), one, zero)
-            for order in ('>', '<')
-        )
-        return builder.fsub(forward, back)
-
     def inverse(self, pivot: ir.Value, size: ir.Value) -> ir.Value:
         """Reciprocal; NaN where the pivot is rounding of zero, see `program.SINGULAR`."""
         least = self.builder.fmul(self.number(SINGULAR), size)
@@ -183,7 +174,7 @@ class LaneWriter:
         arrays: Mapping[str, Elements],
         strided: Mapping[str, tuple[ir.Value, ir.Value]] = MappingProxyType({}),
     ) -> None:
-        """Write a program, without functions of `GATHERED`, that reads and writes arrays.
+        """Write a program, without functions of `stages.GATHERED`, that reads and writes arrays.
 
         The elements of strided ones, given by pointer and stride, have a number for each lane and
         are a stride apart.

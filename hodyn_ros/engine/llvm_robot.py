@@ -15,7 +15,8 @@ from hodyn_ros.engine.llvm_lanes import (
     evaluate_function,
     padded,
 )
-from hodyn_ros.engine.program import GATHERED, RobotProgram, in_stages
+from hodyn_ros.engine.program import RobotProgram
+from hodyn_ros.engine.stages import GATHERED, in_stages
 
 
 class RobotCode:
@@ -39,7 +40,7 @@ class RobotCode:
             for array, names in GATHERED.items()
             for name in (array, *names)
         }
-        return {**rooms, 'stored': counts['stored'] * lanes}
+        return {**rooms, 'kept': counts['kept'] * lanes}
 
     def scratch(self, lanes: int, width: int) -> int:
         """Doubles of workspace that the function of a module needs, zero at first."""

@@ -17,7 +17,8 @@ from hodyn_ros.engine.llvm_lanes import (
     loop,
     padded,
 )
-from hodyn_ros.engine.program import GATHERED, StraightLineProgram, in_stages
+from hodyn_ros.engine.program import StraightLineProgram
+from hodyn_ros.engine.stages import GATHERED, in_stages
 from hodyn_ros.engine.walker import GENERAL, N_CONSTANTS, Loops
 from hodyn_ros.model.mechanism import Mechanism
 
@@ -192,7 +193,7 @@ def between(loops: Loops) -> dict[str, int]:
     sizes = {
         name: counts[array] for array, names in GATHERED.items() for name in (array, *names)
     }
-    sizes['stored'] = counts['stored']
+    sizes['kept'] = counts['kept']
     return {name: count for name, count in sizes.items() if count}
 
 

@@ -11,7 +11,7 @@ code, or an order too high.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
@@ -30,6 +30,21 @@ class Operation(NamedTuple):
     kind: str
     a: Any
     b: Any
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """Earlier steps that the operation uses."""
+        if self.kind in ('input', 'constant'):
+            return ()
+        return (self.a,) if self.b is None else (self.a, self.b)
+
+    def renumbered(self, indices: Mapping[int, int]) -> Operation:
+        """The same operation on steps that have other indices."""
+        if not self.operands:
+            return self
+        return Operation(
+            self.kind, indices[self.a], None if self.b is None else indices[self.b]
+        )
 
 
 # Steps of a program, half of which an output may need, that take a few seconds to compile, and a
@@ -179,14 +194,14 @@ class Recorder:
             needed[step] = True
         for step in reversed(range(len(operations))):
             if needed[step]:
-                for operand in _operands(operations[step]):
+                for operand in operations[step].operands:
                     needed[operand] = True
         renumbered: dict[int, int] = {}
         kept: list[Operation] = []
         for step, operation in enumerate(operations):
             if needed[step]:
                 renumbered[step] = len(kept)
-                kept.append(_renumber(operation, renumbered))
+                kept.append(operation.renumbered(renumbered))
         outputs = (Output(array, index, renumbered[step]) for array, index, step in ends)
         return StraightLineProgram(tuple(kept), tuple(outputs))
 
@@ -260,143 +275,6 @@ class Recorder:
 
 def _is_number(value: Number, number: float) -> bool:
     return not isinstance(value, Scalar) and value == number
-
-
-def _operands(operation: Operation) -> tuple[int, ...]:
-    """Earlier steps that an operation uses."""
-    kind, a, b = operation
-    if kind in ('input', 'constant'):
-        return ()
-    return (a,) if b is None else (a, b)
-
-
-def _renumber(operation: Operation, renumbered: Mapping[int, int]) -> Operation:
-    """Operation with its operands under their new indices."""
-    operands = [renumbered[operand] for operand in _operands(operation)]
-    return (
-        Operation(operation.kind, *operands, *[None] * (2 - len(operands)))
-        if operands
-        else operation
-    )
-
-
-# --- Functions of arrays -------------------------------------------------------------------------
-
-GATHERED = {'angle': ('sine', 'cosine'), 'step': ('tanh', 'tanh_slope'), 'power': ('exp',)}
-"""Functions that are evaluated for whole arrays, by the array of their arguments."""
-
-_ARGUMENTS = {name: array for array, names in GATHERED.items() for name in names}
-
-
-def in_stages(program: StraightLineProgram) -> list[StraightLineProgram]:
-    """Programs that make a program if the functions of `GATHERED` are evaluated between them.
-
-    A stage appends arguments to 'angle', 'step' and 'power', and later ones read the results from
-    arrays with the names of the functions. Other numbers for later stages are in 'stored'.
-    """
-    own, last_uses = _schedule(program)
-    last = max([0, *own])
-    stages: list[StraightLineProgram] = []
-    places: dict[int, Operation] = {}
-    counts: Counter[str] = Counter()
-    for number in range(last + 1):
-        stage = _Stage(program.operations, places, counts)
-        steps = [step for step, its in enumerate(own) if its == number]
-        for step in steps:
-            stage.compute(step)
-        for step in steps:
-            if last_uses[step] > number and step not in places:
-                places[step] = stage.store('stored', step)
-        if number == last:
-            for array, index, step in program.outputs:
-                stage.outputs.append(Output(array, index, stage.read(step)))
-        stages.append(StraightLineProgram(tuple(stage.written), tuple(stage.outputs)))
-    return stages
-
-
-class _Stage:
-    """Writer of one of the programs of `in_stages`.
-
-    Parameters
-    ----------
-    operations : sequence of Operation
-        Of the whole program.
-    places : dict of int to Operation
-        Inputs from which stages read steps that earlier ones have computed.
-    counts : Counter
-        Elements that arrays have so far.
-    """
-
-    def __init__(
-        self,
-        operations: Sequence[Operation],
-        places: dict[int, Operation],
-        counts: Counter[str],
-    ) -> None:
-        self._operations, self._places, self._counts = operations, places, counts
-        self._indices: dict[int, int] = {}
-        self.written: list[Operation] = []
-        self.outputs: list[Output] = []
-        self._arguments: dict[tuple[str, int], Operation] = {}
-
-    def read(self, step: int) -> int:
-        """Index, in this stage, of a step that it has computed or reads."""
-        if step not in self._indices:
-            self._add(step, self._places.get(step, self._operations[step]))
-        return self._indices[step]
-
-    def compute(self, step: int) -> None:
-        """Write a step; of a function the argument."""
-        operation = self._operations[step]
-        operands = {x: self.read(x) for x in _operands(operation)}
-        array, argument = _ARGUMENTS.get(operation.kind), operation.a
-        if array is None:
-            self._add(step, _renumber(operation, operands))
-            return
-        if (array, argument) not in self._arguments:
-            place = self._arguments[array, argument] = self.store(array, argument)
-            if self._operations[argument].kind not in ('input', 'constant'):
-                self._places.setdefault(argument, place)
-        index = self._arguments[array, argument].b
-        self._places[step] = Operation('input', operation.kind, index)
-
-    def store(self, array: str, step: int) -> Operation:
-        """Append a step to an array; returns the input that reads it from there."""
-        place = Operation('input', array, self._counts[array])
-        self.outputs.append(Output(array, place.b, self.read(step)))
-        self._counts[array] += 1
-        return place
-
-    def _add(self, step: int, operation: Operation) -> None:
-        self._indices[step] = len(self.written)
-        self.written.append(operation)
-
-
-def _schedule(program: StraightLineProgram) -> tuple[list[int], list[int]]:
-    """Stages that compute the steps of a program, and those that use them last.
-
-    A function's argument is computed by the stage whose number is that of the functions nested in
-    it, everything else by the first one that needs it; inputs and constants are in stage -1.
-    """
-    operations = program.operations
-    depths: list[int] = []
-    for operation in operations:
-        nested = max((depths[x] for x in _operands(operation)), default=0)
-        depths.append(nested + (operation.kind in _ARGUMENTS))
-    last = max(depths, default=0)
-    stages, last_uses = [last] * len(depths), [-1] * len(depths)
-    for output in program.outputs:
-        last_uses[output.step] = last
-    for step in reversed(range(len(depths))):
-        operation = operations[step]
-        if operation.kind in _ARGUMENTS:
-            stages[step] = depths[step] - 1
-        for x in _operands(operation):
-            stages[x] = min(stages[x], stages[step])
-            last_uses[x] = max(last_uses[x], stages[step])
-        if operation.kind in ('input', 'constant'):
-            stages[step] = -1
-    return stages, last_uses
 
 
 # --- Programs of robots -------------------------------------------------------------------------

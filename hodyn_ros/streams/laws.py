@@ -28,7 +28,8 @@ from hodyn_ros.control.laws import (
     TRACKING,
     make_controller,
 )
-from hodyn_ros.control.tracking import tracking_controller, without_dampers
+from hodyn_ros.control.observer_controller import without_dampers
+from hodyn_ros.control.tracking import tracking_controller
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.violations import motion_limits

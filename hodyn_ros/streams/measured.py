@@ -195,7 +195,7 @@ class MeasuredMotion:
         return np.where(self._turns, position + TURN * turns, position)
 
 
-class Mechanism:
+class MechanismStates:
     """States of all joints of a robot with closed loops: as measured, or else as asked for.
 
     Attributes
@@ -216,7 +216,7 @@ class Mechanism:
     def use(self, model: RobotModel) -> None:
         """Complete states of a robot from now on."""
         before, self._model = self._model, model
-        self.joint_names = model.closure.tree.joint_names if model.closure else ()
+        self.joint_names = model.tree.joint_names if model.closure else ()
         if before is None or before.joint_names != model.joint_names:
             self._near = self._measured_at = None
 

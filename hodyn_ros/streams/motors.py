@@ -8,7 +8,7 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, motor_step
-from hodyn_ros.dynamics.wrenches import continued
+from hodyn_ros.streams.signals import continued
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.typing import Array
 

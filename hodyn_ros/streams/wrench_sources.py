@@ -11,16 +11,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from hodyn_ros.dynamics.wrenches import (
-    ORDERS,
-    brought_to_rest,
-    continued,
-    tool_weight,
-    wrench_from_frame,
-)
+from hodyn_ros.dynamics.wrenches import tool_weight, wrench_from_frame
 from hodyn_ros.errors import WrenchError
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.streams.signals import ORDERS, brought_to_rest, continued
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.typing import Array

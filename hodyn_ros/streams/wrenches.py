@@ -7,13 +7,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hodyn_ros.dynamics.wrenches import ORDERS, Wrench
+from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import MotionError, WrenchError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.streams.measured import EstimatorOptions
+from hodyn_ros.streams.signals import ORDERS
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.streams.wrench_sources import (
     SMALLEST_FORCE,

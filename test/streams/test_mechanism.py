@@ -8,7 +8,7 @@ from hodyn_ros import RobotModel
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.model import Coupling
-from hodyn_ros.streams.measured import Mechanism
+from hodyn_ros.streams.measured import MechanismStates
 
 SECOND = 10**9
 MOTION = np.array([[0.1, -0.2], [1.0, 0.5], [-2.0, 1.0]])
@@ -16,7 +16,7 @@ MOTION = np.array([[0.1, -0.2], [1.0, 0.5], [-2.0, 1.0]])
 
 @pytest.fixture
 def mechanism():
-    made = Mechanism()
+    made = MechanismStates()
     made.use(RobotModel.from_urdf(robots.FIVE_BAR))
     return made
 

@@ -47,6 +47,24 @@ static void separate(
 }
 
 
+/* Sign: -1, 0 or 1. */
+static @real@ sign@f@(const @real@ x)
+{
+    return (@real@)((x > 0) - (x < 0));
+}
+
+
+/* Signs of an array. */
+static void signs(
+    const int count, const @real@ *RESTRICT velocity, @real@ *RESTRICT direction)
+{
+    int i;
+    for (i = 0; i < count; ++i) {
+        direction[i] = sign@f@(velocity[i]);
+    }
+}
+
+
 /* Derivative of tanh, as precise far out as near zero. */
 static @real@ tanh_slope@f@(const @real@ x)
 {
@@ -93,13 +111,12 @@ static void sines(
 }
 
 
-/* Exponential of x <= 709, and the same less one: 2^k exp(r), |r| <= log(2) / 2, with a Taylor
+/* Exponential of x, -1e20 to 709, and the same less one: 2^k exp(r), |r| <= log(2) / 2, with a Taylor
  * polynomial of exp - 1. */
 INLINE double exponential(const double x, double *less)
 {
-    const double bounded = x < -750.0 ? -750.0 : x;
-    const double k = rint(1.4426950408889634 * bounded);
-    const double r = bounded - k * 6.93147180369123816490e-01 - k * 1.90821492927058770002e-10;
+    const double k = rint(1.4426950408889634 * x);
+    const double r = x - k * 6.93147180369123816490e-01 - k * 1.90821492927058770002e-10;
     const double rest = r * (1.0 + r * (1.0 / 2.0 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (
         1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0 + r * (1.0 / 40320.0 + r * (
         1.0 / 362880.0 + r * (1.0 / 3628800.0 + r * (1.0 / 39916800.0 + r * (

@@ -30,7 +30,6 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.checks import first_not_finite
-from hodyn_ros.dynamics.wrenches import continued
 from hodyn_ros.errors import (
     HodynError,
     JointNameError,
@@ -45,6 +44,7 @@ from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Violation
 from hodyn_ros.names import joint_order, listed
+from hodyn_ros.streams.signals import continued
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.piecewise import checked_times

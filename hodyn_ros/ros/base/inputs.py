@@ -149,7 +149,7 @@ class JointStateMessages(measured.MeasuredMotion):
         return self.take(values[0], nanoseconds(message.header.stamp) or now, now, timeout)
 
 
-class MechanismMessages(measured.Mechanism):
+class MechanismMessages(measured.MechanismStates):
     """States of all joints of a robot with closed loops, from messages and as messages."""
 
     def completed(self, message: JointState, stamp: int, now: int) -> JointState | None:
