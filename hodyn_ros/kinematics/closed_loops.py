@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -469,25 +470,29 @@ def _transposed(x: Array) -> Array:
 
 def _inverse(A: Array) -> Array:
     """Inverses of matrices (samples, m, m), NaN where there is none."""
-    regular = np.linalg.det(A) != 0.0
-    safe = np.where(regular[:, None, None], A, np.eye(A.shape[-1]))
-    return np.where(regular[:, None, None], np.linalg.inv(safe), np.nan)
+    try:
+        return np.asarray(np.linalg.inv(A))
+    except np.linalg.LinAlgError:
+        regular = (np.linalg.det(A) != 0.0)[:, None, None]
+        return np.where(
+            regular, np.linalg.inv(np.where(regular, A, np.eye(len(A.T)))), np.nan
+        )
 
 
-def _row_choice(L_d: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Samples and rows, each (samples, m), that have the largest pivots of (samples, rows, m)."""
+def _row_choice(L_d: Array) -> Any:
+    """Index of the rows (samples, m) that have the largest pivots, of (samples, rows, m)."""
     samples, rows, m = L_d.shape
-    every = np.arange(samples)
+    if rows == m:
+        return np.s_[:]
+    every, A = np.arange(samples), L_d.copy()
     order = np.tile(np.arange(rows), (samples, 1))
-    if rows > m:
-        A = L_d.copy()
-        for k in range(m):
-            best = k + np.abs(A[:, k:, k]).argmax(axis=1)
-            for x in (A, order):
-                x[every, k], x[every, best] = x[every, best], x[every, k].copy()
-            factor = A[:, k + 1 :, k] / A[:, k, k, None]
-            A[:, k + 1 :] -= factor[..., None] * A[:, k, None]
-    return np.broadcast_to(every[:, None], (samples, m)), np.sort(order[:, :m], axis=1)
+    for k in range(m):
+        best = k + np.abs(A[:, k:, k]).argmax(axis=1)
+        for x in (A, order):
+            x[every, k], x[every, best] = x[every, best], x[every, k].copy()
+        factor = A[:, k + 1 :, k] / A[:, k, k, None]
+        A[:, k + 1 :] -= factor[..., None] * A[:, k, None]
+    return every[:, None], np.sort(order[:, :m], axis=1)
 
 
 def velocity_partials(model: Mechanism, motion: Array, orders: int) -> list[Array]:
