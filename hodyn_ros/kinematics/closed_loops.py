@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine import following
 from hodyn_ros.engine.engine import Engine, unavailable
-from hodyn_ros.engine.requests import CLOSING, COMPLETING, Request
+from hodyn_ros.engine.requests import CLOSING, COMPLETING, VELOCITIES, Request
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.closing import Rows, closure_of, constraints_of
 from hodyn_ros.kinematics.motions import checked_motion
@@ -85,7 +85,48 @@ def _completed(model: Mechanism, motion: Array) -> Array | None:
     return whole
 
 
-def with_closed_positions(model: Mechanism, motion: Array) -> Array | None:
+def velocities(model: Mechanism, motion: Array) -> tuple[Array, Jet]:
+    """Motion of all joints, and G, their velocities by those of the independent ones.
+
+    Parameters
+    ----------
+    model : Mechanism
+        With closed loops.
+    motion : ndarray, shape (samples, K, n)
+        Of the independent joints.
+
+    Returns
+    -------
+    whole : ndarray, shape (samples, K, N)
+    G : Jet of ndarray, shape (samples, N, n)
+        K entries.
+
+    Raises
+    ------
+    MotionError
+        As `ClosedMotion` and its method G.
+    """
+    closure, (samples, K, n) = closure_of(model), motion.shape
+    whole = with_closed_positions(model, motion, K + 1)
+    if whole is not None:
+        m = len(closure.dependent)
+        kernel = model.kept(Engine).kernel(Request(VELOCITIES, K), samples)
+        found = np.empty((samples, (K - 1) * m + K * m * n))
+        if kernel is not None and kernel.evaluate(whole, None, found):
+            of_motion, of_rates = np.split(found, [(K - 1) * m], axis=1)
+            whole[:, 1:, closure.dependent] = of_motion.reshape(samples, K - 1, m)
+            G = np.zeros((K, samples, whole.shape[-1], n))
+            G[0, :, closure.independent, range(n)] = 1.0
+            rates = of_rates.reshape(samples, K, m, n)
+            G[:, :, closure.dependent] = np.moveaxis(rates, 1, 0)
+            return whole, Jet(G)
+    closed = ClosedMotion(model, motion)
+    return closed.motion, Jet(closed.G(K))
+
+
+def with_closed_positions(
+    model: Mechanism, motion: Array, orders: int | None = None
+) -> Array | None:
     """Motion of the tree that compiled programs of closed loops read.
 
     Parameters
@@ -94,6 +135,8 @@ def with_closed_positions(model: Mechanism, motion: Array) -> Array | None:
         With closed loops.
     motion : ndarray, shape (samples, K, n)
         Of the independent joints.
+    orders : int, optional
+        How many derivatives of positions must keep their digits; by default K.
 
     Returns
     -------
@@ -113,7 +156,9 @@ def with_closed_positions(model: Mechanism, motion: Array) -> Array | None:
     near = np.flatnonzero(positions[1] > 1.0)
     if len(near):
         found = positions[0][near], positions[1][near]
-        ClosedMotion(model, motion[near, :1], found).refuse_lost(motion.shape[1], near)
+        ClosedMotion(model, motion[near, :1], found).refuse_lost(
+            orders or motion.shape[1], near
+        )
     whole = np.zeros((*motion.shape[:2], closure.tree.n_joints))
     whole[:, 1:, closure.independent] = motion[:, 1:]
     whole[:, 0] = positions[0]
