@@ -90,9 +90,10 @@ def partials_program(
         """Derivatives of all orders m of effort i by derivative k of position j."""
         values: list[Number] = [0.0] * orders
         for order, F_ij in enumerate(entries[i * n + j]):
-            for m in range(max(k - order, 0), orders if k >= order else 0):
-                part = derivative(F_ij, m - k + order)
-                values[m] = values[m] + float(comb(m, k - order)) * part
+            for m in range(orders):
+                if 0 <= k - order <= m:
+                    part = derivative(F_ij, m - k + order)
+                    values[m] = values[m] + float(comb(m, k - order)) * part
         return Jet(values)
 
     values = [by_motion(*index) for index in np.ndindex(n, K, n)]
@@ -148,13 +149,11 @@ def _loads(
     size = len(given) // max(1, len(wrenches))
     for number, wrench in enumerate(wrenches):
         i, load, r = robot.applied(wrench, given[number * size :][:size])
-        if wrench.expressed_in == 'body':
-            loads[i] = loads[i] + load.moved(r)
-        elif wrench.expressed_in == 'spatial':
-            fixed[i] = fixed[i] + load.moved(r)
-        else:
-            fixed[i] = fixed[i] + Load(load.n, ZERO)
+        if wrench.expressed_in == 'hybrid':
             points[i] = points[i] + PointVectors(-load.f, (-load.f).outer(r))
+            load = Load(load.n, ZERO)
+        sums = loads if wrench.expressed_in == 'body' else fixed
+        sums[i] = sums[i] + load.moved(r)
     return loads, fixed, points
 
 
@@ -204,8 +203,7 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
         passed = {j: joints[i].screw_outward(*screw) for j, screw in parent.items()}
         return {**passed, i: joints[i].screw}
 
-    start: dict[int, Screw] = {}
-    jacobians = outward(model, start, outwards)
+    jacobians = outward(model, dict[int, Screw](), outwards)
     for i, pose in enumerate(frames.poses):
         # In the axes of the model's frame, about its origin, whose position is d.
         R, d = rotation(pose), position(se3.inverse(pose))

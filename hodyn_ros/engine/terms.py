@@ -156,8 +156,9 @@ def _coriolis_matrix(
 
 def _weight(tree: Tree, frames: Frames) -> list[Number]:
     """Efforts that hold the robot against gravity."""
-    M, joints, up = tree.carried(composites(frames)), tree.joints, -vector(frames.gravity)
+    joints, up = tree.joints, -vector(frames.gravity)
     accelerations = outward(tree.model, up, lambda i, a: joints[i].to_child(a))
+    M = tree.carried({i: Mass(m, h) for i, (m, h, _) in enumerate(frames.bodies)})
     efforts: list[Number] = [0.0] * tree.size
     for i, j, multiplier, S in tree.axes:
         load = M[i] @ (ZERO, accelerations[i])
@@ -340,11 +341,26 @@ def _to_parent(joint: JointMotion, part: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Composite(Sums):
-    """Mass, first and second moments of mass; the matrix gives the momentum of a twist."""
+class Mass(Sums):
+    """Mass and first moment; the matrix gives the momentum of a velocity."""
 
     mass: Number
     h: Vector
+
+    def moved(self, d: Vector) -> Mass:
+        """Sums about an origin from which the present one is at d."""
+        return Mass(self.mass, self.h + d * self.mass)
+
+    def matrix(self) -> Blocks:
+        """Inertia matrix without moments of inertia."""
+        mass = plus_unit(NULL, self.mass)
+        return Blocks(NULL, cross_matrix(self.h), cross_matrix(-self.h), mass)
+
+
+@dataclass(frozen=True)
+class Composite(Mass):
+    """Mass, first and second moments of mass; the matrix gives the momentum of a twist."""
+
     J: Matrix
 
     def moved(self, d: Vector) -> Composite:
@@ -356,8 +372,7 @@ class Composite(Sums):
 
     def matrix(self) -> Blocks:
         """Inertia matrix."""
-        mass = plus_unit(NULL, self.mass)
-        return Blocks(complement(self.J), cross_matrix(self.h), cross_matrix(-self.h), mass)
+        return super().matrix()._replace(A=complement(self.J))
 
 
 def composites(frames: Frames) -> dict[int, Composite]:
