@@ -14,10 +14,10 @@ from hodyn_ros.engine.bodies import Load
 from hodyn_ros.engine.frames import frames_of, position, rotation
 from hodyn_ros.engine.program import Part, Recorder, RobotProgram
 from hodyn_ros.engine.vectors import AXIS, ZERO
-from hodyn_ros.engine.walker import joint_motions, motion_inputs
+from hodyn_ros.engine.walker import ancestors, joint_motions, motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
-from hodyn_ros.model.mechanism import BASE, Mechanism
+from hodyn_ros.model.mechanism import Mechanism
 
 
 def link_program(model: Mechanism, link: str, expressed_in: str, K: int) -> RobotProgram:
@@ -40,9 +40,7 @@ def link_program(model: Mechanism, link: str, expressed_in: str, K: int) -> Robo
     """
     recorder, frames = Recorder(), frames_of(model)
     body, pose = model.link(link)
-    bodies = [body]
-    while model.parent[bodies[0]] != BASE:
-        bodies.insert(0, int(model.parent[bodies[0]]))
+    bodies = [*ancestors(model, body)][::-1]
     joints = joint_motions(model, frames, motion_inputs(recorder, model, K), bodies)
     pose = se3.inverse(frames.poses[body]) @ pose
     axes, tip = rotation(pose).T, position(pose)

@@ -45,8 +45,11 @@ from hodyn_ros.engine.efforts import RigidBodies
 from hodyn_ros.engine.frames import frames_of, position, rotation
 from hodyn_ros.engine.program import Attachment, Part, Recorder, RobotProgram
 from hodyn_ros.engine.terms import (
+    MOMENTUM,
     NULL,
     Blocks,
+    Loads,
+    Products,
     Screw,
     Sums,
     Tree,
@@ -103,7 +106,7 @@ def partials_program(
 
 def _by_the_state(
     model: Mechanism, motion: Rows, wrenches: Sequence[Attachment], given: Sequence[Number]
-) -> tuple[list[Number], list[Number], list[Number]]:
+) -> list[list[Number]]:
     """Entries of F_0, F_1 and F_2, with those of friction."""
     frames, orders = frames_of(model), len(motion) - 2
     robot = RigidBodies(model, frames, motion)
@@ -123,18 +126,23 @@ def _by_the_state(
         inward(model, sums, lambda i, load: tree.joints[i].inward(load))
     M, P = tree.carried(composites(frames)), tree.carried(points)
     N = tree.carried(momenta)
-    moving = tree.paths(lambda i, S: M[i] @ S)
-    row = tree.paths(lambda i, S: N[i].T @ S)
-    column = tree.paths(
-        lambda i, S: N[i] @ D[i] + M[i] @ E[i] + co(loads[i]) @ S + P[i].T @ S
-    )
-    column_of_rate = tree.paths(lambda i, S: N[i] @ S + M[i] @ D2[i])
-    turning = tree.paths(lambda i, S: co(fixed[i]) @ S + P[i].T @ S)
+
+    def starts(i: int, S: Screw) -> Loads:
+        turned, of_points = co(loads[i]) @ S, P[i].T @ S
+        return {
+            MOMENTUM: M[i] @ S,
+            'row': N[i].T @ S,
+            'column': N[i] @ D[i] + M[i] @ E[i] + turned + of_points,
+            'column of rate': N[i] @ S + M[i] @ D2[i],
+            'turning': co(fixed[i]) @ S + of_points,
+        }
+
     slopes = friction_slopes(model, motion[1 : orders + 1])
-    return (
-        tree.matrix([(column, S)], [(row, D), (moving, E), (turning, S)]),
-        tree.matrix([(column_of_rate, S)], [(row, S), (moving, D2)], slopes),
-        tree.mass_matrix(moving),
+    return tree.matrices(
+        starts,
+        Products([('column', S)], [('row', D), (MOMENTUM, E), ('turning', S)]),
+        Products([('column of rate', S)], [('row', S), (MOMENTUM, D2)], slopes),
+        tree.mass_matrix(),
     )
 
 

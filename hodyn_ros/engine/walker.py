@@ -62,6 +62,15 @@ def joint_motions(
     return joints
 
 
+def ancestors(model: Mechanism, i: int, to_base: bool = False) -> Iterator[int]:
+    """Body i and those before it, towards the base, which comes last if so asked."""
+    while i != BASE:
+        yield i
+        i = int(model.parent[i])
+    if to_base:
+        yield BASE
+
+
 def outward(
     model: Mechanism, base: State, step: Callable[[int, State], State]
 ) -> dict[int, State]:
