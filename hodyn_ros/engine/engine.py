@@ -28,7 +28,13 @@ from numpy import empty
 
 from hodyn_ros.checks import MOST_DERIVATIVES, Array
 from hodyn_ros.engine.program import FORWARD, ProgramTooLong, RobotProgram
-from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, LINK, Request
+from hodyn_ros.engine.requests import (
+    CLOSING,
+    COMPILED_ROBOT,
+    COMPILED_TREE,
+    EFFORTS,
+    Request,
+)
 from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.model.mechanism import Mechanism
@@ -73,7 +79,7 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     model : RobotModel
     what : Hashable
         A name of `Request.quick_names`: a quantity; of efforts the links and choices of some
-        wrenches in a row; a link and an expression.
+        wrenches in a row; a quantity of a link, the link and an expression.
     first, second : object
         The first arrays that the call takes.
     out : object
@@ -274,8 +280,16 @@ class Engine(Compiler[Request, 'Kernel']):
         from hodyn_ros.engine.calls import ArrayArgument
 
         model, arrays = self._model, request.arrays(self._model)
-        # The motion of a link has two results, of which the pose is the first.
-        written = ('middle', 'result') if request.quantity == LINK else ('result',)
+        if model.closure is not None and request.quantity == EFFORTS:
+            from hodyn_ros.engine.loop_kernels import efforts_kernel
+
+            positions = self.prepare(Request(CLOSING, 1))
+            if positions is None:
+                return
+            whole = efforts_kernel(model, request.K, positions, kernel)
+            kernel.parts, kernel = [whole], whole
+        # The motion of a link and its Jacobian have two results, of which the pose is the first.
+        written = ('middle', 'result') if request.link else ('result',)
         for name in request.quick_names(model, kernel):
             arguments = [
                 (ArrayArgument(array, len(shape), array in written), shape)
@@ -301,7 +315,12 @@ class Engine(Compiler[Request, 'Kernel']):
         if request.form is None and by_bodies and model.n_bodies > most:
             request = request._replace(form=COMPILED_TREE)
         if request.form != COMPILED_TREE and self._suits(request):
-            return kernels.robot_kernel(self.program(request), kind)
+            kernel = kernels.robot_kernel(self.program(request), kind)
+            if request.quantity == CLOSING:
+                from hodyn_ros.engine.loop_kernels import positions_kernel
+
+                return positions_kernel(model, kernel)
+            return kernel
         if of_tree:
             return kernels.tree_kernel(model, orders - 1, bool(request.wrenches), kind)
         if by_bodies and request.form != COMPILED_ROBOT:
@@ -312,7 +331,7 @@ class Engine(Compiler[Request, 'Kernel']):
         """Whether a program can be recorded, and is short enough to be compiled."""
         try:
             program = self.program(request)
-        # A friction law of one's own, a loop that slides.
+        # A friction law of one's own, overconstrained loops.
         except (ModelError, ProgramTooLong):
             return False
         if request.quantity != EFFORTS or self._model.closure is not None:

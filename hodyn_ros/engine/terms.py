@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hodyn_ros.engine.bodies import Body, JointMotion, Load
+from hodyn_ros.engine.bodies import Body, JointMotion, Load, Screw
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
@@ -34,6 +34,7 @@ from hodyn_ros.engine.program import (
     RobotProgram,
 )
 from hodyn_ros.engine.vectors import (
+    NULL,
     ZERO,
     Matrix,
     Number,
@@ -45,15 +46,12 @@ from hodyn_ros.engine.vectors import (
     symmetric,
     trace,
 )
-from hodyn_ros.engine.walker import ancestors, inward, joint_motions, motion_inputs, outward
+from hodyn_ros.engine.walker import inward, joint_motions, motion_inputs, outward
 from hodyn_ros.lie.jets import derivative, derivatives
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
-Screw = tuple[Vector, Vector]
 Loads = dict[str, Load]
 """Loads on a body by their names."""
-
-NULL = Matrix(ZERO, ZERO, ZERO)
 MOMENTUM = 'momentum'
 
 
@@ -268,7 +266,8 @@ class Tree:
 
         for axis in self.axes:
             passed, child = loads(axis.body, axis.screw), axis.body
-            for i in ancestors(self.model, axis.body, self._floating):
+            path = [*self.model.ancestors(axis.body), BASE]
+            for i in path if self._floating else path[:-1]:
                 if i != child:
                     joint = self.joints[child]
                     passed = {name: joint.inward(load) for name, load in passed.items()}

@@ -7,7 +7,7 @@ frame, which is the frame of the link behind the joint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
@@ -74,6 +74,9 @@ class Closure:
         overconstrained.
     start : ndarray, shape (N,)
         Joint positions of the tree at which the loops are closed: the branch of the mechanism.
+    unit : ndarray, shape (N,)
+        What counts as much as 1 rad: 1 rad of joints that turn, of those that slide a length of
+        the mechanism [m].
     remark : str
         On rows that were left out and joints that are held; empty if there are none.
     held : tuple of str
@@ -87,6 +90,7 @@ class Closure:
     dependent: NDArray[np.intp]
     rows: NDArray[np.intp]
     start: Array = field(repr=False)
+    unit: Array = field(repr=False)
     remark: str = ''
     held: tuple[str, ...] = ()
 
@@ -325,6 +329,16 @@ class Mechanism:
             raise ModelError(
                 f'The model has no link {name!r}; its links are {listed(self.links)}.'
             ) from None
+
+    def bodies_to(self, link: str) -> list[int]:
+        """Indices of the bodies from the base to a link, outwards; none for links of the base."""
+        return [*self.ancestors(self.link(link).body)][::-1]
+
+    def ancestors(self, body: int) -> Iterator[int]:
+        """Indices of a body and of those before it, towards the base; none for the base."""
+        while body != BASE:
+            yield body
+            body = int(self.parent[body])
 
     def joint_order(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Permutation that brings values given in the order `names` into model order.
