@@ -64,7 +64,7 @@ def inverse_dynamics_derivatives(
     for those of Q; those of its time derivatives follow by Leibniz's rule.
     """
     if getattr(model, 'friction', None):
-        from hodyn_ros.model.friction import friction_laws
+        from hodyn_ros.engine.joint_friction import friction_laws
 
         model.kept(friction_laws)  # refuses those that are not of this package
     if getattr(model, 'closure', None) is not None:

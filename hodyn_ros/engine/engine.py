@@ -28,6 +28,7 @@ from numpy import empty
 
 from hodyn_ros.checks import MOST_DERIVATIVES, Array
 from hodyn_ros.engine.program import FORWARD, ProgramTooLong, RobotProgram
+from hodyn_ros.engine.quantities import PROGRAMS
 from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, LINK, Request
 from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
@@ -228,9 +229,17 @@ class Engine(Compiler[Request, 'Kernel']):
         self._runs: dict[Request, Run | None] = {}
 
     def program(self, request: Request) -> RobotProgram:
-        """Program of a request, recorded once; errors as of `Request.program`."""
+        """Program of a request, recorded once.
+
+        Raises
+        ------
+        ModelError
+            For friction laws that are not of this package, where they are part of it.
+        ProgramTooLong
+            For more steps than `program.LONGEST`, where formulations compute the same.
+        """
         if request not in self._programs:
-            self._programs[request] = request.program(self._model)
+            self._programs[request] = PROGRAMS[request.quantity](self._model, request)
         return self._programs[request]
 
     def run(self, request: Request) -> Run | None:

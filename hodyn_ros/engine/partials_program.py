@@ -61,6 +61,7 @@ from hodyn_ros.engine.efforts import (
     load_in_link_axes,
 )
 from hodyn_ros.engine.frames import Frames, frames_of, position, rotation, vector
+from hodyn_ros.engine.joint_friction import friction_slopes
 from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, power
 from hodyn_ros.engine.program import (
     NO_ARRAY,
@@ -81,7 +82,6 @@ from hodyn_ros.engine.vectors import (
 from hodyn_ros.engine.walker import motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
-from hodyn_ros.model.friction import friction_slopes
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
