@@ -22,7 +22,7 @@ from hodyn_ros.actuators.sea import Dampers, SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import ActuatorError, JointNameError
-from hodyn_ros.kinematics.closed_loops import tables_of
+from hodyn_ros.kinematics.closing import constraints_of
 from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -281,8 +281,14 @@ class Actuators:
 
 def _identity(model: RobotModel) -> dict[str, Sequence[Any]]:
     """By what a robot is known as the same."""
-    tree = model.tree
-    loops = [()] if model.closure is None else model.kept(tables_of).loops
+    closure = model.closure
+    tree = model if closure is None else closure.tree
+    loops: list[Any] = []
+    if closure is not None:
+        held = model.kept(constraints_of)
+        loops = [*held.a, *held.b, held.P, closure.names]
+        loops += [[loop.kind, *loop.direction] for loop in closure.loops]
+        loops += [[x.joint, *x.followed, *x.coefficients] for x in closure.couplings]
     return {
         'joints': [model.joint_names],
         'types of joints': [model.joint_types],

@@ -29,7 +29,6 @@ from hodyn_ros.engine.forward import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import Attachment, RobotProgram, StraightLineProgram
 from hodyn_ros.engine.stages import GATHERED, in_stages
-from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
 
@@ -373,7 +372,7 @@ def _closing(code: Code) -> str:
     )
     values = ', '.join(repr(float(value)) for value in closure.start)
     start = f'\nconst double {code.name}_start[{N}] = {{{values}}};\n'
-    return start + step + closing_code(code.name, closure, code.model.kept(tables_of).unit)
+    return start + step + closing_code(code.name, closure)
 
 
 # Functions of the C library or of lanes.c, and the arrays of their values.

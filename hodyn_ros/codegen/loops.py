@@ -7,9 +7,8 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from hodyn_ros.codegen.translation import HELPERS, translated
-from hodyn_ros.kinematics import loop_kernels
+from hodyn_ros.engine import following
 from hodyn_ros.model.loops import LARGEST_STEP, TOLERANCE
-from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.model.mechanism import Closure
@@ -53,7 +52,7 @@ int ${name}_close(const double wanted[$n], double closed[$N])
 _MOST = 1000
 
 
-def closing_code(name: str, closure: Closure, unit: Array) -> str:
+def closing_code(name: str, closure: Closure) -> str:
     """Function that closes the loops, and those that it calls, but `closing`.
 
     Parameters
@@ -61,10 +60,8 @@ def closing_code(name: str, closure: Closure, unit: Array) -> str:
     name : str
         Begins its name.
     closure : Closure
-    unit : ndarray
-        Of the joints, as in `closed_loops.Tables`.
     """
-    source = inspect.getsource(loop_kernels)
+    source = inspect.getsource(following)
     helpers = [line for line in HELPERS.splitlines() if 'pi =' not in line]
     return _CLOSE.substitute(
         name=name,
@@ -72,13 +69,13 @@ def closing_code(name: str, closure: Closure, unit: Array) -> str:
         kernels=translated(source, ['predict', 'advance'], {}),
         tolerance=TOLERANCE,
         largest=LARGEST_STEP,
-        corrections=float(loop_kernels.CORRECTIONS),
-        farthest=loop_kernels.FARTHEST,
-        leap=loop_kernels.LARGEST_LEAP,
-        ahead=loop_kernels.AHEAD,
-        short=loop_kernels.SHORT,
-        states=loop_kernels.STATES,
-        per_unit=', '.join(repr(float(value)) for value in 1.0 / unit),
+        corrections=float(following.CORRECTIONS),
+        farthest=following.FARTHEST,
+        leap=following.LARGEST_LEAP,
+        ahead=following.AHEAD,
+        short=following.SHORT,
+        states=following.STATES,
+        per_unit=', '.join(repr(float(value)) for value in 1.0 / closure.unit),
         n=len(closure.independent),
         m=len(closure.dependent),
         N=closure.tree.n_joints,

@@ -1,6 +1,5 @@
 """Inverse dynamics with time derivatives, one file a formulation, and terms of the equations."""
 
-from hodyn_ros.dynamics.derivatives import inverse_dynamics_derivatives
 from hodyn_ros.dynamics.energy import kinetic_energy, potential_energy
 from hodyn_ros.dynamics.formulations import FORMULATIONS, BodyEfforts, Formulation
 from hodyn_ros.dynamics.forward import HybridDynamics, forward_dynamics, hybrid_dynamics
@@ -24,6 +23,7 @@ from hodyn_ros.dynamics.moving_base import (
     floating_base_forward_dynamics,
     moving_base_inverse_dynamics,
 )
+from hodyn_ros.dynamics.partial_derivatives import inverse_dynamics_derivatives
 from hodyn_ros.dynamics.regressor import (
     BaseParameters,
     base_parameters,

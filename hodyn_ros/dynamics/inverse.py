@@ -21,7 +21,6 @@ from hodyn_ros.errors import HodynError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import (
     ClosedMotion,
-    offer_efforts,
     with_closed_positions,
 )
 from hodyn_ros.kinematics.forward import LinkMotion
@@ -300,8 +299,6 @@ def _code(
     if model.closure is not None and request.form is None:
         engine = model.kept(Engine)
         loops = kernel(engine)
-        if loops is not None and count and not links:
-            offer_efforts(model, order, loops)
         if loops is not None or request not in engine.kernels:
             return _Code(loops=loops)
     return _Code(kernel(engine_of(model)))

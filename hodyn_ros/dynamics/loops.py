@@ -19,7 +19,8 @@ from hodyn_ros.checks import finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics, wrenches_in_tree
 from hodyn_ros.dynamics.wrenches import Wrench, wrench_from_frame
 from hodyn_ros.errors import ModelError, MotionError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, tables_of
+from hodyn_ros.kinematics.closed_loops import ClosedMotion
+from hodyn_ros.kinematics.closing import closure_of, constraints_of
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.kinematics.poses import cross, matvec, poses_along, rotations_and_origins
@@ -139,7 +140,7 @@ def inter_body_wrenches(
     tree, found = model.tree, loop_efforts(model, motion, wrench)
     W = wrenches_in_tree(tree, found.motion, wrench)
     # Of each loop and body, 1 where what A exerts on B is all that the joint need not transmit.
-    behind = model.kept(tables_of).loops[-1]
+    behind = model.kept(constraints_of).signs
     for loop, signs in zip(model.closure.loops, behind):
         on_link = wrench_from_frame(found.wrenches[loop.name], loop.poses[0])
         moving = poses_along(*forward_kinematics(tree, found.motion, loop.link_a), 'body')

@@ -1,7 +1,7 @@
 """Matrices of the equations of motion, Q = M q2d + C qd + Q_grav, with time derivatives.
 
 The first call records a program that sums up the bodies which each joint carries, see
-`engine.matrix_program`. NumPy runs it until it is compiled in the background;
+`engine.terms`. NumPy runs it until it is compiled in the background;
 `RobotModel.warm_up` does so in advance. Programs of robots with more than about 30 joints are too
 long to record: of these `formulations.closed_form` gives the matrices.
 """
@@ -19,7 +19,6 @@ from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
     MASS_MATRIX,
-    PARTIALS,
     REGRESSOR,
     WEIGHT,
 )
@@ -144,7 +143,7 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     model : RobotModel
     motion : array-like, shape (..., K, n)
     name : str
-        `MASS_MATRIX`, a Coriolis matrix, `WEIGHT`, `REGRESSOR` or `PARTIALS` of `engine.program`.
+        `MASS_MATRIX`, a Coriolis matrix, `WEIGHT` or `REGRESSOR` of `engine.program`.
 
     Returns
     -------
@@ -159,7 +158,7 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     result: Array | None = quick(model, name, motion)
     if result is not None:
         return result
-    lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3, PARTIALS: 3}.get(name, 2)
+    lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3}.get(name, 2)
     samples = Arguments(model, motion, lowest_K)
     find = _of_tree if model.closure is None else _of_loops
     shape = Request(name, samples.K).shape(model)

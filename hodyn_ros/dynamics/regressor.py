@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,9 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.engine.program import REGRESSOR
 from hodyn_ros.errors import IdentificationError, ModelError
-from hodyn_ros.kinematics import motions
+from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, within_reach
+from hodyn_ros.kinematics.motions import body_coordinates, selection_of
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
@@ -70,7 +72,7 @@ def regressor(model: RobotModel, motion: ArrayLike) -> Array:
     Notes
     -----
     Source: Atkeson, An and Hollerbach 1986, "Estimation of inertial parameters of manipulator
-    loads and links", by Leibniz's rule; see `engine.partials_program`.
+    loads and links", by Leibniz's rule; see `engine.partials`.
     """
     return along(model, motion, REGRESSOR)
 
@@ -114,24 +116,30 @@ def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array
         If a term is unknown, or as `regressor` does.
     """
     terms = _checked_terms(terms)
-    motion = motions.checked_motion(model, motion)
-    if model.closure is not None:
-        closed = ClosedMotion(model, motion.reshape(-1, *motion.shape[-2:]))
-        of_tree = joint_regressor(model.tree, closed.motion, terms)
-        found = np.stack(closed.projected([*np.moveaxis(of_tree, 1, 0)]), axis=1)
-        return found.reshape(*motion.shape[:-2], *found.shape[1:])
-    series = np.swapaxes(motions.body_coordinates(model, motion), -1, -2)
+    samples = Arguments(model, motion)
+    shape = samples.K - 2, model.n_joints, model.n_bodies * len(terms)
+    return samples.compute(partial(_joint_regressor, model, terms), shape)
+
+
+def _joint_regressor(model: RobotModel, terms: Terms, part: Batch, result: Array) -> bool:
+    """Regressor of the joints, (N, K-2, n, n_bodies * terms); says whether all is finite."""
+    if not is_finite(part.motion):
+        return False
+    closed = ClosedMotion(model, part.motion) if model.closure else None
+    motion = closed.motion if closed else part.motion
+    series = np.swapaxes(body_coordinates(model.tree, motion), -1, -2)
     columns = np.empty((*series[..., 2:].shape, len(terms)))
-    for place, term in enumerate(terms):
+    for index, term in enumerate(terms):
         if isinstance(term, FrictionLaw):
-            columns[..., place] = term.effort(series[..., 1:-1])
+            columns[..., index] = term.effort(series[..., 1:-1])
         else:
-            columns[..., place] = (
-                series[..., 2:] if term == 'armature' else series[..., :-2]
-            )
-    efforts = np.einsum('ij,...ikl->...kjil', motions.selection_of(model), columns)
-    shape = *efforts.shape[:-2], model.n_bodies * len(terms)
-    return motions.checked_result(efforts.reshape(shape), motion)
+            columns[..., index] = series[
+                ..., slice(2, None) if term == 'armature' else slice(-2)
+            ]
+    efforts = np.einsum('ij,nikl->knjil', selection_of(model.tree), columns)
+    orders = efforts.reshape(*efforts.shape[:3], result.shape[-1])
+    result[...] = np.stack(closed.projected(orders) if closed else [*orders], axis=1)
+    return is_finite(result)
 
 
 def parameter_names(model: RobotModel, terms: Terms = ()) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Compiled computations along motions: joint efforts, terms of the equations of motion, links.
 
-Formulas over abstract scalars (`bodies`, `walker`, `matrix_program`) are recorded as programs of
+Formulas over abstract scalars (`bodies`, `walker`, `terms`) are recorded as programs of
 operations, which `run` computes one by one and LLVM makes machine code of.
 """
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from hodyn_ros.checks import Array
 from hodyn_ros.engine.bodies import (
     NO_LOAD,
     Angle,
@@ -18,8 +17,7 @@ from hodyn_ros.engine.bodies import (
     body_motion,
     load_of,
 )
-from hodyn_ros.engine.frames import Frames, frames, frames_of, rotation, vector
-from hodyn_ros.engine.frames import position as frame_position
+from hodyn_ros.engine.frames import Frames, frames, frames_of, position, rotation, vector
 from hodyn_ros.engine.joint_friction import add_friction
 from hodyn_ros.engine.program import (
     Attachment,
@@ -221,14 +219,18 @@ class RigidBodies:
         outward(self._model, self._base, step)
         size = len(given) // max(1, len(wrenches))
         for number, wrench in enumerate(wrenches):
-            i, load = self._applied(wrench, given[number * size :][: 6 * (self.order + 1)])
-            loads[i] = loads[i] + load
+            values = given[number * size :][: 6 * (self.order + 1)]
+            i, load, arm = self.applied(wrench, values)
+            loads[i] = loads[i] + load.moved(arm)
         return loads
 
-    def _applied(self, wrench: Attachment, values: Sequence[Number]) -> tuple[int, Load]:
-        """Body of the link of a wrench, and its load about the origin of the body's frame.
+    def applied(
+        self, wrench: Attachment, values: Sequence[Number]
+    ) -> tuple[int, Load, Vector]:
+        """Body of the link of a wrench, its load in the axes of the body's frame, and the arm.
 
-        The values are those of the wrench, six for each derivative, as given.
+        The arm leads from the origin of this frame to the point that the load is about. The values
+        are those of the wrench, six for each derivative, as given.
         """
         sign = 1.0 if wrench.acting == 'on_environment' else -1.0
         load = load_of([sign * value for value in values])
@@ -236,7 +238,8 @@ class RigidBodies:
         frames = self.frames
         pose = se3.inverse(frames.base if i == BASE else frames.poses[i]) @ pose
         if wrench.expressed_in == 'body':
-            return i, load_in_link_axes(load, pose)
+            R = rotation(pose)
+            return i, Load(R @ load.n, R @ load.f), position(pose)
         axes, p = self.poses[i]
         w = self.relative[i].w
 
@@ -245,9 +248,8 @@ class RigidBodies:
             still = axes.T @ v
             return Vector(*turned(still, lambda k, v: Vector(*v).cross(w.order(k))))
 
-        # From the link's origin or the base's; the arm leads there from the body's.
-        arm = frame_position(pose) if wrench.expressed_in == 'hybrid' else -p
-        return i, Load(from_base(load.n), from_base(load.f)).moved(arm)
+        arm = position(pose) if wrench.expressed_in == 'hybrid' else -p
+        return i, Load(from_base(load.n), from_base(load.f)), arm
 
     def efforts(self, loads: dict[int, Load], armature: bool = True) -> tuple[Rows, Load]:
         """Efforts of the independent joints, and the load on the base if it moves.
@@ -271,20 +273,6 @@ class RigidBodies:
             for row, value in zip(efforts, own):
                 row[j] = row[j] + value
         return efforts, loads[BASE]
-
-
-def load_in_link_axes(load: Load, pose: Array) -> Load:
-    """Load about the origin and in the axes of a body's frame, from a wrench on a link of it.
-
-    Parameters
-    ----------
-    load : Load
-        About the origin and in the axes of the link.
-    pose : ndarray, shape (4, 4)
-        Of the link in the body's frame.
-    """
-    R = rotation(pose)
-    return Load(R @ load.n, R @ load.f).moved(frame_position(pose))
 
 
 # --- Any tree ------------------------------------------------------------------------------------

@@ -29,7 +29,14 @@ from numpy import empty
 from hodyn_ros.checks import MOST_DERIVATIVES, Array
 from hodyn_ros.engine.program import FORWARD, ProgramTooLong, RobotProgram
 from hodyn_ros.engine.quantities import PROGRAMS
-from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, LINK, Request
+from hodyn_ros.engine.requests import (
+    CLOSING,
+    COMPILED_ROBOT,
+    COMPILED_TREE,
+    EFFORTS,
+    LINK,
+    Request,
+)
 from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.model.mechanism import Mechanism
@@ -283,6 +290,14 @@ class Engine(Compiler[Request, 'Kernel']):
         from hodyn_ros.engine.calls import ArrayArgument
 
         model, arrays = self._model, request.arrays(self._model)
+        if model.closure is not None and request.quantity == EFFORTS:
+            from hodyn_ros.engine.loop_kernels import efforts_kernel
+
+            positions = self.prepare(Request(CLOSING, 1))
+            if positions is None:
+                return
+            whole = efforts_kernel(model, request.K, positions, kernel)
+            kernel.parts, kernel = [whole], whole
         # The motion of a link has two results, of which the pose is the first.
         written = ('middle', 'result') if request.quantity == LINK else ('result',)
         for name in request.quick_names(model, kernel):
@@ -310,7 +325,12 @@ class Engine(Compiler[Request, 'Kernel']):
         if request.form is None and by_bodies and model.n_bodies > most:
             request = request._replace(form=COMPILED_TREE)
         if request.form != COMPILED_TREE and self._suits(request):
-            return kernels.robot_kernel(self.program(request), kind)
+            kernel = kernels.robot_kernel(self.program(request), kind)
+            if request.quantity == CLOSING:
+                from hodyn_ros.engine.loop_kernels import positions_kernel
+
+                return positions_kernel(model, kernel)
+            return kernel
         if of_tree:
             return kernels.tree_kernel(model, orders - 1, bool(request.wrenches), kind)
         if by_bodies and request.form != COMPILED_ROBOT:

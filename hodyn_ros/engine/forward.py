@@ -42,8 +42,8 @@ from hodyn_ros.engine.bodies import (
 from hodyn_ros.engine.efforts import RigidBodies, apparent_acceleration
 from hodyn_ros.engine.frames import frames, frames_of
 from hodyn_ros.engine.joint_friction import add_friction
-from hodyn_ros.engine.matrix_program import mass_rows
 from hodyn_ros.engine.program import LONGEST, Attachment, Part, Recorder, RobotProgram
+from hodyn_ros.engine.terms import mass_rows
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,

@@ -87,25 +87,25 @@ def frames(model: Mechanism, regroup: bool = True, from_link: bool = False) -> F
     relative = np.empty((n, 4, 4))
     for i, p in enumerate(model.parent):
         relative[i] = se3.inverse(base if p == BASE else poses[p]) @ model.B[i] @ poses[i]
-    size = np.abs(relative[:, :3, 3]).max(initial=0.0)
-    d = without_rounding(relative[:, :3, 3], size)
-    angles = [_angles(C[:3, :3]) for C in relative]
+    relative[:, :3, 3] = without_rounding(relative[:, :3, 3])
     masses = [_mass_matrix(model.M_body[i], poses[i]) for i in range(n)]
     masses.append(_mass_matrix(model.M_base, base))  # where the index BASE finds it
     if regroup:
         for i in reversed(range(n)):
             if turns[i] and pitch[i] == 0.0:
-                _without_rounding_about_z(masses[i], model.M_body[i])
-                axis = relative[i, :3, 2]
-                _move_to_parent(masses, i, int(model.parent[i]), axis, d[i])
-    joints = []
-    for i in range(n):
-        turn = 1.0 if turns[i] else 0.0
-        slide = float(pitch[i]) if turns[i] else 1.0
-        joints.append(JointFrame(*angles[i], vector(d[i]), turn, 1.0 - turn, slide))
-    gravity = base[:3, :3].T @ model.gravity
-    gravity = without_rounding(gravity, np.abs(gravity).max())
-    *bodies, base_body = (_body(m) for m in masses)
+                own, p = masses[i], model.parent[i]
+                _without_rounding_about_z(own, model.M_body[i])
+                # Moments along the axis, in which the axis and the origin are columns.
+                line = relative[i, :, 2:]
+                masses[p] = masses[p] + line @ own[2:, 2:] @ line.T
+                own[2:, 2:] = 0.0
+    slides = np.where(turns, pitch, 1.0).tolist()
+    joints = [
+        JointFrame(*_angles(C[:3, :3]), vector(C[:3, 3]), turn, 1.0 - turn, slide)
+        for C, turn, slide in zip(relative, turns.astype(float).tolist(), slides)
+    ]
+    gravity = without_rounding(base[:3, :3].T @ model.gravity)
+    *bodies, base_body = map(_body, masses)
     return Frames(joints, bodies, poses, gravity, base, base_body)
 
 
@@ -125,9 +125,7 @@ def _poses(model: Mechanism) -> tuple[Array, Array]:
             child_e = model.B[child, :3, :3] @ child_e
             child_point = model.B[child, :3, :3] @ child_point + model.B[child, :3, 3]
             x, point = _normal(e, point, child_e, child_point)
-        poses[i] = np.eye(4)
-        poses[i, :3, :3] = np.stack([x, np.cross(e, x), e], axis=1)
-        poses[i, :3, 3] = point
+        poses[i] = se3.pose(np.stack([x, np.cross(e, x), e], axis=1), point)
     # Seen from the base, the first frame is not turned at q = 0.
     return poses, model.B[0] @ poses[0] if n else np.eye(4)
 
@@ -218,48 +216,22 @@ def _without_rounding_about_z(pseudo: Array, M_body: Array) -> None:
         pseudo[:2, :2] = 0.0
 
 
-def _move_to_parent(
-    masses: list[Array], i: int, parent: int, axis: Array, d: Array
-) -> None:
-    """Mass on the axis of revolute joint i, counted with the parent: both matrices are changed.
-
-    Parameters
-    ----------
-    masses : list of ndarray, shape (4, 4)
-        Pseudo-inertia matrices of the bodies, that of the base last.
-    i, parent : int
-        Indices of the body and its parent, or `BASE`.
-    axis, d : ndarray, shape (3,)
-        Direction of the joint axis and origin of the body's frame [m], in the parent's frame.
-    """
-    own = masses[i]
-    on_axis = np.array([[own[2, 2], own[2, 3]], [own[2, 3], own[3, 3]]])
-    own[2, 2] = own[2, 3] = own[3, 2] = own[3, 3] = 0.0
-    line = np.zeros((4, 2))
-    line[:3, 0] = axis
-    line[:3, 1] = d
-    line[3, 1] = 1.0
-    masses[parent] = masses[parent] + line @ on_axis @ line.T
-
-
 def _body(pseudo: Array) -> Body:
     """Body from a pseudo-inertia matrix (4, 4), without rounding."""
-    J = without_rounding(pseudo[:3, :3], np.abs(pseudo[:3, :3]).max())
-    h = without_rounding(pseudo[:3, 3], np.abs(pseudo[:3, 3]).max())
-    upper = tuple(
-        float(J[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
-    )
-    return Body(float(pseudo[3, 3]), vector(h), upper)  # type: ignore[arg-type]
+    J, h = without_rounding(pseudo[:3, :3]), without_rounding(pseudo[:3, 3])
+    upper = J[np.triu_indices(3)].tolist()
+    return Body(float(pseudo[3, 3]), vector(h), tuple(upper))
 
 
-def without_rounding(values: Array, size: float) -> Array:
-    """The same values, zero where they are rounding beside values of a size."""
+def without_rounding(values: Array, size: float | None = None) -> Array:
+    """The same values, zero where they are rounding beside values of a size, or the largest."""
+    size = np.abs(values).max(initial=0.0) if size is None else size
     return np.asarray(np.where(np.abs(values) <= ROUNDING * size, 0.0, values))
 
 
 def position(pose: Array) -> Vector:
     """Position of a pose, without rounding."""
-    return vector(without_rounding(pose[:3, 3], float(np.abs(pose[:3, 3]).max())))
+    return vector(without_rounding(pose[:3, 3]))
 
 
 def rotation(pose: Array) -> Matrix:

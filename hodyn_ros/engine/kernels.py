@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 
@@ -51,6 +51,8 @@ class Kernel:
         Whether that of the joints, if there is any, is included.
     lanes : tuple of int
         Samples that each code computes together.
+    parts : sequence of Kernel
+        Those that the codes call; they live as long as this one.
     """
 
     def __init__(
@@ -62,13 +64,15 @@ class Kernel:
         wrench_size: int,
         friction: bool,
         lanes: tuple[int, int],
+        parts: Sequence[Kernel] = (),
     ) -> None:
         self.name = name
         self.wrench_size = wrench_size
         self.friction = friction
-        self._robot = integers, numbers
+        self.robot = integers, numbers
+        self.parts = parts
         self.codes = codes
-        self._lanes = lanes
+        self.lanes = lanes
         self._single_scratch = aligned(codes[0][1])
         pointers = (
             array.ctypes.data for array in (integers, numbers, self._single_scratch)
@@ -98,29 +102,15 @@ class Kernel:
             return None
         if self._scratch is None:
             self._scratch = aligned(self.codes[1][1])
-        pointers = (array.ctypes.data for array in (*self._robot, self._scratch))
+        pointers = (array.ctypes.data for array in (*self.robot, self._scratch))
         many = [self.codes[1][0].address, *pointers]
         kinds, shapes = zip(*arguments)
         table = calls.table_of(self._single_table.tolist(), many, [*shapes])
-        return calls.python_function(kinds, table, self._lanes[1])
+        return calls.python_function(kinds, table, self.lanes[1])
 
-    def block(self, samples: int) -> tuple[int, NDArray[np.int64], Array]:
-        """What `evaluate` of this module takes for blocks of samples side by side.
-
-        Returns
-        -------
-        lanes : int
-            Samples in a block: 1, or as many as the vector registers take.
-        table, scratch : ndarray
-            The address of the first is the first argument, for one thread at a time; it holds as
-            long as both, and the kernel, live.
-        """
-        if samples == 1:
-            return 1, self._single_table, self._single_scratch
-        code, size = self.codes[1]
-        scratch = aligned(size)
-        pointers = (array.ctypes.data for array in (*self._robot, scratch))
-        return self._lanes[1], np.array([code.address, *pointers], np.int64), scratch
+    def program(self, which: int) -> list[int]:
+        """Addresses of a code and of its first two arguments, see `llvm_lanes.EVALUATE`."""
+        return [self.codes[which][0].address, *(array.ctypes.data for array in self.robot)]
 
     def evaluate(
         self,
@@ -139,7 +129,7 @@ class Kernel:
         N = len(motion)
         threads = min(num_threads, N // SAMPLES_PER_THREAD)
         if threads > 1:
-            lanes = self._lanes[1]
+            lanes = self.lanes[1]
             step = -(-N // (threads * lanes)) * lanes
             futures = []
             for part in (slice(start, start + step) for start in range(0, N, step)):
@@ -151,10 +141,10 @@ class Kernel:
                 submit = _threads(num_threads).submit
                 futures.append(submit(self.evaluate, *arrays, together=together))
             return all([future.result() for future in futures])
-        robot = [array.ctypes.data for array in self._robot]
+        robot = [array.ctypes.data for array in self.robot]
         status = start = 0
         for which in (1, 0) if together else (0,):
-            lanes = self._lanes[which]
+            lanes = self.lanes[which]
             blocks = (N - start) // lanes
             if blocks:
                 code, size = self.codes[which]

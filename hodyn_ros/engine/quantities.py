@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 from hodyn_ros.engine.efforts import effort_program, moving_base_program
 from hodyn_ros.engine.forward import forward_program
-from hodyn_ros.engine.link_program import link_program
+from hodyn_ros.engine.links import link_program
 from hodyn_ros.engine.loop_program import (
     closed_effort_program,
     closing_program,
     completing_program,
 )
-from hodyn_ros.engine.matrix_program import term_program
-from hodyn_ros.engine.partials_program import partials_program, regressor_program
+from hodyn_ros.engine.partials import partials_program, regressor_program
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
@@ -27,6 +26,7 @@ from hodyn_ros.engine.program import (
     RobotProgram,
 )
 from hodyn_ros.engine.requests import CLOSING, COMPLETING, EFFORTS, LINK, Request
+from hodyn_ros.engine.terms import term_program
 from hodyn_ros.model.mechanism import Mechanism
 
 

@@ -98,7 +98,9 @@ class Request(NamedTuple):
 
     def quick_names(self, model: Mechanism, kernel: Kernel) -> list[Any]:
         """Names under which `engine.quick` finds its kernel; none if it takes more to call it."""
-        if self.form or self.single or self.prescribed or model.closure is not None:
+        if self.form or self.single or self.prescribed:
+            return []
+        if model.closure is not None and self.quantity != EFFORTS:
             return []
         if self.quantity == LINK:
             tip = [None] if self.link == model.tip_link else []

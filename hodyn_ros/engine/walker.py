@@ -111,16 +111,10 @@ def constants(model: Mechanism, frames: Frames) -> tuple[Array, NDArray[np.int64
         `SIMPLE`, `BRANCH` or `GENERAL`: the programs of the first two leave out what is zero or
         one.
     """
-    rows, kinds = [], []
-    for joint, body, multiplier, offset, armature in zip(
-        frames.joints, frames.bodies, model.multiplier, model.offset, model.armature
-    ):
-        rows.append([*numbers(Constants(joint, body, multiplier, offset, armature))])
-        on_axis = body.mass, body.h[2], body.J[5]
-        if multiplier != 1.0 or joint.turn != 1.0 or joint.slide or any(on_axis):
-            kinds.append(GENERAL)
-        else:
-            kinds.append(BRANCH if joint.gamma[1] else SIMPLE)
+    of_joints = model.multiplier, model.offset, model.armature
+    bodies = [*map(Constants, frames.joints, frames.bodies, *of_joints)]
+    kinds = [next(kind for kind in KINDS if _of_kind(kind, x) == x) for x in bodies]
+    rows = [numbers(x) for x in bodies]
     return np.array(rows).reshape(-1, N_CONSTANTS), np.array(kinds, dtype=np.int64)
 
 

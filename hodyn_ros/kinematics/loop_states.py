@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import finite_array
 from hodyn_ros.errors import JointNameError, MotionError
-from hodyn_ros.kinematics.closed_loops import SINGULAR, ClosedMotion, closure_of, tables_of
+from hodyn_ros.kinematics.closed_loops import ClosedMotion
+from hodyn_ros.kinematics.closing import closure_of, constraints_of
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.kinematics.motions import checked_motion
-from hodyn_ros.model.loops import LARGEST_STEP
+from hodyn_ros.model.loops import LARGEST_STEP, SINGULAR
 from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
@@ -261,14 +262,14 @@ def loop_singularity(
     array = checked_motion(model, motion, 1)[..., :1, :]
     shape, n = array.shape[:-2], model.n_joints
     q, d = array.reshape(-1, 1, n), closure.dependent
-    tables = model.kept(tables_of)
-    L_d = tables.relative(ClosedMotion(model, q).L[:, 0])[..., d]
+    constraints = model.kept(constraints_of)
+    L_d = constraints.relative(ClosedMotion(model, q).L[:, 0])[..., d]
     left, values, right = np.linalg.svd(L_d, full_matrices=False)
     # Along each independent joint alone.
     along = np.concatenate(
         [q.repeat(n, axis=0), np.tile(np.eye(n)[:, None], (len(q), 1, 1))], 1
     )
-    slopes = tables.relative(ClosedMotion(model, along).L[:, 1])[..., d]
+    slopes = constraints.relative(ClosedMotion(model, along).L[:, 1])[..., d]
     slopes = slopes.reshape(-1, n, *slopes.shape[1:])
     gradient = np.einsum('sr,snrc,sc->sn', left[..., -1], slopes, right[:, -1])
     steepness = np.linalg.norm(gradient, axis=-1)

@@ -7,8 +7,9 @@ the loop leaves free. Source: Featherstone 2008, Rigid Body Dynamics Algorithms,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +24,8 @@ TOLERANCE, LARGEST_STEP = 1e-9, 0.3
 # Relative error of efforts, or of their highest derivative, that a singular position nearby may
 # cause: positions that are nearer are refused.
 LARGEST_ERROR = 0.01
+# Ratio of singular values below which joints are not determined by others.
+SINGULAR = 1e-7
 
 KINDS = ('weld', 'hinge', 'ball', 'slider')
 
@@ -168,3 +171,29 @@ class Coupling:
             return {self.followed[0]: (first, *others)}
         constants = (first, *[0.0] * (len(others) - 1))
         return dict(zip(self.followed, zip(constants, others)))
+
+    def left_open(self, q: Mapping[str, Any]) -> Any:
+        """Position of the joint less that which the coupling asks for.
+
+        Parameters
+        ----------
+        q : mapping of str to position
+            By the names of joints: numbers, arrays, or jets of such.
+        """
+        missing = q[self.joint]
+        for name, polynomial in self.polynomials.items():
+            value: Any = 0.0
+            for coefficient in reversed(polynomial):
+                value = value * q[name] + coefficient
+            missing = missing - value
+        return missing
+
+    def slopes(self, q: Mapping[str, Any]) -> dict[str, Any]:
+        """Derivatives of `left_open` by the positions of the joints, by their names."""
+        found: dict[str, Any] = {self.joint: 1.0}
+        for name, polynomial in self.polynomials.items():
+            slope: Any = 0.0
+            for power in range(len(polynomial) - 1, 0, -1):
+                slope = slope * q[name] + power * polynomial[power]
+            found[name] = found.get(name, 0.0) - slope
+        return found

@@ -74,6 +74,9 @@ class Closure:
         overconstrained.
     start : ndarray, shape (N,)
         Joint positions of the tree at which the loops are closed: the branch of the mechanism.
+    unit : ndarray, shape (N,)
+        What counts as much as 1 rad: 1 rad of joints that turn, of those that slide a length of
+        the mechanism [m].
     remark : str
         On rows that were left out and joints that are held; empty if there are none.
     held : tuple of str
@@ -87,6 +90,7 @@ class Closure:
     dependent: NDArray[np.intp]
     rows: NDArray[np.intp]
     start: Array = field(repr=False)
+    unit: Array = field(repr=False)
     remark: str = ''
     held: tuple[str, ...] = ()
 

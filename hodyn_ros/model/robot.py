@@ -487,7 +487,7 @@ class RobotModel(Mechanism):
             others, as in planar loops, and on rods that are held.
         """
         # Kinematics imports models, and is therefore loaded when it is used.
-        from hodyn_ros.kinematics.closed_loops import close_loops
+        from hodyn_ros.kinematics.closing import close_loops
 
         return self.closed(close_loops(self, loops, independent, start))
 

@@ -33,6 +33,7 @@ ASKED_FOR = {
     ('hodyn_ros.model.robot', 'hodyn_ros.engine.engine'),
     ('hodyn_ros.model.violations', 'hodyn_ros.kinematics.closed_loops'),
     ('hodyn_ros.model.robot', 'hodyn_ros.kinematics.closed_loops'),
+    ('hodyn_ros.model.robot', 'hodyn_ros.kinematics.closing'),
 }
 HEIGHT = {part: -number for number, layer in enumerate(LAYERS) for part in layer}
 ROS_MODULES = {'ament_index_python', 'builtin_interfaces', 'launch', 'launch_ros', 'rclpy'}

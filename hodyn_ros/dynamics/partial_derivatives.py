@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import comb
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
-from hodyn_ros.engine.engine import compute
+from hodyn_ros.engine.engine import compute, quick
+from hodyn_ros.engine.joint_friction import friction_laws
 from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.engine.requests import Request
-from hodyn_ros.kinematics.arguments import Arguments, Batch
+from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocity_partials
-from hodyn_ros.kinematics.motions import (
-    checked_result,
-)
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -63,44 +60,38 @@ def inverse_dynamics_derivatives(
     2022, "Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra",
     for those of Q; those of its time derivatives follow by Leibniz's rule.
     """
-    if getattr(model, 'friction', None):
-        from hodyn_ros.engine.joint_friction import friction_laws
-
-        model.kept(friction_laws)  # refuses those that are not of this package
-    if getattr(model, 'closure', None) is not None:
-        return _of_loops(model, motion, wrench)
-    if wrench is None:
-        return along(model, motion, PARTIALS)
-    given = Arguments(model, motion, loads=loads_of(model, wrench))
-    if not given.links:
-        found = along(model, motion, PARTIALS)
-        return np.broadcast_to(found, (*given.batch, *found.shape[-4:])).copy()
-    request = Request(PARTIALS, given.K, given.links)
-
-    def find(part: Batch, found: Array) -> bool:
-        return bool(compute(model, request, part.motion, part.packed(), found))
-
-    return given.compute(find, request.shape(model))
+    found: Array | None = quick(model, PARTIALS, motion) if wrench is None else None
+    if found is not None:
+        return found
+    samples = Arguments(model, motion, loads=loads_of(model, wrench))
+    model.kept(friction_laws)  # refuses those that are not of this package
+    request = Request(PARTIALS, samples.K, samples.links)
+    find = _of_tree if model.closure is None else _of_loops
+    return samples.compute(partial(find, model, request), request.shape(model))
 
 
-def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
+def _of_tree(model: RobotModel, request: Request, part: Batch, result: Array) -> bool:
+    """Partial derivatives of the efforts of a tree; says whether all numbers are finite."""
+    return bool(compute(model, request, part.motion, part.packed(), result))
+
+
+def _of_loops(model: RobotModel, request: Request, part: Batch, result: Array) -> bool:
     """Partial derivatives of the efforts of the independent joints of closed loops.
 
     With those P of the tree's efforts Q and the velocities G,
 
         sum_k G^T P_k binomial(k, j) G^(k-j)  +  binomial(m, j) (dG^T/du Q)^(m-j).
     """
-    given = Arguments(model, motion, loads=loads_of(model, wrench))
-    given.refuse_not_finite()
-    part, K, orders = given.whole, given.K, given.K - 2
-    closed = ClosedMotion(model, part.motion)
-    tree, wrenches = model.tree, wrenches_of(part.loads, orders)
+    if not is_finite(part.motion):
+        return False
+    K, orders = request.K, request.K - 2
+    closed, tree = ClosedMotion(model, part.motion), model.tree
+    wrenches = wrenches_of(part.loads, orders)
     P = inverse_dynamics_derivatives(tree, closed.motion, wrenches)
     Q = inverse_dynamics(tree, closed.motion, wrenches)
     G, turning = closed.G(K), velocity_partials(model, part.motion, orders)
     transposed = Jet(np.swapaxes(dG, -1, -2) for dG in turning)
     of_Q = transposed @ Jet.along(Q[:, :, None, :, None], 1)
-    result = np.empty((given.N, orders, model.n_joints, K, model.n_joints))
     for j in range(K):
         terms = [comb(k, j) * (P[..., k, :] @ G[k - j][:, None]) for k in range(j, K)]
         by_tree = np.moveaxis(np.sum(terms, axis=0), 1, 0)
@@ -108,4 +99,4 @@ def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
             if j <= m:
                 block = block + comb(m, j) * np.swapaxes(of_Q[m - j][..., 0], -1, -2)
             result[:, m, :, j] = block
-    return given.shaped(checked_result(result, part.motion))
+    return is_finite(result)

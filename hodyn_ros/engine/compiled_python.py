@@ -1,0 +1,257 @@
+"""Functions of Python that are plain loops over numbers, as LLVM: compiled in some ten ms.
+
+They compute with numbers (float), whole numbers (int) and arrays with one index: of numbers
+(Vector) or of whole ones (Index), whose slice `array[start:]` is the array that begins there.
+Variables have the type of their first value. Calls are those of functions of the same module, of
+`abs`, `max`, `min`, `int`, and of an Index as a function: a `Program`, its address and its first
+two arguments of `llvm_lanes.EVALUATE`, for one block. `codegen.translation` writes C of the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from hodyn_ros.engine.llvm_lanes import DOUBLE, DOUBLES, ENTRY, EVALUATE, INTEGER, INTEGERS
+
+_TYPES = {'int': INTEGER, 'float': DOUBLE, 'Vector': DOUBLES, 'Index': INTEGERS}
+_TYPES['None'] = ir.VoidType()
+_COMPARED: dict[type[ast.cmpop], str] = {
+    ast.Lt: '<',
+    ast.LtE: '<=',
+    ast.Gt: '>',
+    ast.GtE: '>=',
+    ast.Eq: '==',
+    ast.NotEq: '!=',
+}
+_OPERATIONS: dict[type[ast.operator], str] = {
+    ast.Add: 'add',
+    ast.Sub: 'sub',
+    ast.Mult: 'mul',
+    ast.Div: 'div',
+    ast.FloorDiv: 'div',
+}
+
+
+def compiled_module(
+    source: str, names: Sequence[str], constants: Mapping[str, float]
+) -> llvm.ModuleRef:
+    """Optimized module of some functions, the last of which becomes `llvm_lanes.ENTRY`.
+
+    Parameters
+    ----------
+    source : str
+        Text of a module in Python; parameters are annotated as said above.
+    names : sequence of str
+        Functions to compile; those that others call come first.
+    constants : mapping of str to float
+        Numbers by the names that the functions have for them.
+
+    Raises
+    ------
+    NotImplementedError
+        If a function holds what is not compiled.
+    """
+    module = ir.Module('plain')
+    nodes: dict[str, Any] = {
+        node.name: node for node in ast.parse(source).body if hasattr(node, 'name')
+    }
+    known: dict[str, ir.Function] = {}
+    for name in names:
+        given = [_TYPES[ast.unparse(x.annotation)] for x in nodes[name].args.args]
+        kind = ir.FunctionType(_TYPES[ast.unparse(nodes[name].returns)], given)
+        function = ir.Function(module, kind, ENTRY if name == names[-1] else name)
+        function.linkage = 'external' if name == names[-1] else 'internal'
+        known[name] = function
+        _Writer(function, nodes[name], known, constants)
+    llvm.initialize_native_target()
+    target = llvm.Target.from_default_triple().create_target_machine(opt=2)
+    found = llvm.parse_assembly(str(module))
+    builder = llvm.create_pass_builder(
+        target, llvm.create_pipeline_tuning_options(speed_level=2)
+    )
+    builder.getModulePassManager().run(found, builder)
+    return found
+
+
+class _Writer:
+    """Writer of one function."""
+
+    def __init__(
+        self,
+        function: ir.Function,
+        node: Any,
+        known: Mapping[str, ir.Function],
+        constants: Mapping[str, float],
+    ) -> None:
+        self._builder = ir.IRBuilder(function.append_basic_block())
+        self._function, self._known, self._constants = function, known, constants
+        self._variables: dict[str, ir.Value] = {}
+        for item, value in zip(node.args.args, function.args):
+            self._store(item.arg, value)
+        self._block(node.body)
+        if not self._builder.block.is_terminated:
+            nothing = function.function_type.return_type == ir.VoidType()
+            self._builder.ret_void() if nothing else self._builder.unreachable()
+
+    def _store(self, name: str, value: ir.Value) -> None:
+        if name not in self._variables:
+            with self._builder.goto_entry_block():
+                self._variables[name] = self._builder.alloca(value.type)
+        variable = self._variables[name]
+        self._builder.store(self._as(value, variable.type.pointee), variable)
+
+    def _as(self, value: ir.Value, kind: ir.Type) -> ir.Value:
+        """Value as a number, if it is a whole one and a number is needed."""
+        if value.type == kind:
+            return value
+        if (value.type, kind) != (INTEGER, DOUBLE):
+            raise NotImplementedError(f'A value of {value.type} in place of one of {kind}.')
+        return self._builder.sitofp(value, DOUBLE)
+
+    def _block(self, statements: Sequence[ast.stmt]) -> None:
+        for node in statements:
+            self._statement(node)
+
+    def _statement(self, node: ast.stmt) -> None:
+        builder = self._builder
+        match node:
+            case ast.Expr(ast.Constant()):  # documentation
+                pass
+            case ast.Expr(ast.Call() as call):
+                self._value(call)
+            case ast.Return(ast.expr() as value):
+                kind = self._function.function_type.return_type
+                builder.ret(self._as(self._value(value), kind))
+            case ast.Assign([ast.Name(name)], value):
+                self._store(name, self._value(value))
+            case ast.Assign([ast.Subscript() as element], value):
+                place = self._place(element)
+                builder.store(self._as(self._value(value), place.type.pointee), place)
+            case ast.AugAssign(target, operation, value):
+                before = ast.parse(ast.unparse(target), mode='eval').body
+                whole = ast.BinOp(before, operation, value)
+                self._statement(ast.Assign([target], whole, lineno=0))
+            case ast.If(test, body, others):
+                with builder.if_else(self._value(test)) as (then, otherwise):
+                    with then:
+                        self._block(body)
+                    with otherwise:
+                        self._block(others)
+                if self._left_by_return(body) and self._left_by_return(others):
+                    builder.unreachable()
+            case ast.For(ast.Name(i), ast.Call(ast.Name('range'), [*first, end]), body, []):
+                start = self._value(*first) if first else ir.Constant(INTEGER, 0)
+                self._store(i, start)
+                limit = self._value(end)
+                step = ast.parse(f'{i} += 1').body
+                self._while(
+                    lambda: self._compared('<', self._load(i), limit), [*body, *step]
+                )
+            case ast.While(test, body, []):
+                self._while(lambda: self._value(test), body)
+            case _:
+                raise NotImplementedError(f'{ast.unparse(node)!r} is not compiled.')
+
+    def _left_by_return(self, statements: Sequence[ast.stmt]) -> bool:
+        return bool(statements) and isinstance(statements[-1], ast.Return)
+
+    def _while(self, test: Any, body: Sequence[ast.stmt]) -> None:
+        builder = self._builder
+        head, inside, behind = (builder.append_basic_block() for _ in range(3))
+        builder.branch(head)
+        builder.position_at_end(head)
+        builder.cbranch(test(), inside, behind)
+        builder.position_at_end(inside)
+        self._block(body)
+        builder.branch(head)
+        builder.position_at_end(behind)
+
+    def _load(self, name: str) -> ir.Value:
+        return self._builder.load(self._variables[name])
+
+    def _place(self, node: ast.Subscript) -> ir.Value:
+        """Address of an element, or of where a slice begins."""
+        index = node.slice.lower if isinstance(node.slice, ast.Slice) else node.slice
+        assert index is not None
+        return self._builder.gep(self._value(node.value), [self._value(index)])
+
+    def _value(self, node: ast.expr) -> ir.Value:
+        builder = self._builder
+        match node:
+            case ast.Constant(int() | float() as number):
+                kind = INTEGER if isinstance(number, int) else DOUBLE
+                return ir.Constant(kind, number)
+            case ast.Name(name) if name in self._variables:
+                return self._load(name)
+            case ast.Name(name) if name in self._constants:
+                return self._value(ast.Constant(self._constants[name]))
+            case ast.UnaryOp(ast.USub(), operand):
+                value = self._value(operand)
+                return builder.fneg(value) if value.type == DOUBLE else builder.neg(value)
+            case ast.BinOp(left, operation, right):
+                return self._combined(operation, self._value(left), self._value(right))
+            case ast.Compare(left, [operation], [right]):
+                sign = _COMPARED[type(operation)]
+                return self._compared(sign, self._value(left), self._value(right))
+            case ast.Subscript(_, ast.Slice()):
+                return self._place(node)
+            case ast.Subscript():
+                return builder.load(self._place(node))
+            case ast.Call(ast.Name(name), arguments):
+                return self._called(name, [self._value(item) for item in arguments])
+        raise NotImplementedError(f'{ast.unparse(node)!r} is not compiled.')
+
+    def _combined(self, operation: ast.operator, a: ir.Value, b: ir.Value) -> ir.Value:
+        name = _OPERATIONS[type(operation)]
+        whole = a.type == b.type == INTEGER
+        if isinstance(operation, ast.Div if whole else ast.FloorDiv):
+            raise NotImplementedError('Of / one side is a number, of // none.')
+        if whole:
+            return getattr(self._builder, 's' * (name == 'div') + name)(a, b)
+        a, b = self._as(a, DOUBLE), self._as(b, DOUBLE)
+        return getattr(self._builder, 'f' + name)(a, b)
+
+    def _compared(self, sign: str, a: ir.Value, b: ir.Value) -> ir.Value:
+        if a.type == b.type == INTEGER:
+            return self._builder.icmp_signed(sign, a, b)
+        a, b = self._as(a, DOUBLE), self._as(b, DOUBLE)
+        compare = (
+            self._builder.fcmp_unordered if sign == '!=' else self._builder.fcmp_ordered
+        )
+        return compare(sign, a, b)
+
+    def _called(self, name: str, values: list[ir.Value]) -> ir.Value:
+        builder = self._builder
+        if name in self._known:
+            kinds = self._known[name].function_type.args
+            given = [self._as(x, kind) for x, kind in zip(values, kinds)]
+            return builder.call(self._known[name], given)
+        if name in self._variables:
+            return self._program(self._load(name), values)
+        if name == 'int':
+            return builder.fptosi(values[0], INTEGER)
+        if name == 'abs':
+            zero = ir.Constant(DOUBLE, 0.0)
+            negative = builder.fcmp_ordered('<', values[0], zero)
+            return builder.select(negative, builder.fneg(values[0]), values[0])
+        if name in ('max', 'min'):
+            a, b = values
+            other = self._compared('>' if name == 'max' else '<', b, a)
+            return builder.select(other, b, a)
+        raise NotImplementedError(f'{name!r} is no function that is compiled.')
+
+    def _program(self, table: ir.Value, arrays: list[ir.Value]) -> ir.Value:
+        """Status of a program, from its table, workspace and three arrays."""
+        builder = self._builder
+        entries = [
+            builder.load(builder.gep(table, [ir.Constant(INTEGER, k)])) for k in range(3)
+        ]
+        function = builder.inttoptr(entries[0], EVALUATE.as_pointer())
+        robot = [builder.inttoptr(x, kind) for x, kind in zip(entries[1:], EVALUATE.args)]
+        scratch, *data = arrays
+        return builder.call(function, [*robot, scratch, ir.Constant(INTEGER, 1), *data])

@@ -1,0 +1,411 @@
+"""Programs of the terms of the equations of motion: mass and Coriolis matrix, weight.
+
+Composite bodies give the momentum, or the forces, that the motion of one joint causes; handed on
+to the joints before it, they give a column of the matrix. Source: composite rigid bodies, Walker
+and Orin 1982; the Coriolis matrices of Mueller and Kumar 2021, eqs. (22) and (54), which for the
+columns of the Jacobian S_j of a joint, and the twist V_j of its body, are
+
+    S_j^T (M ad_{V_k} S_k + N S_k),   N = - sum ad_V^T M,
+
+M and N of the bodies that both joints carry; without skew symmetry, N + N^T in the place of N.
+Mass, first and second moments of all bodies behind a joint add up once they are in one frame, and
+so do the four sums of `Flow`, which give N.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from hodyn_ros.engine.bodies import Body, JointMotion, Load
+from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
+from hodyn_ros.engine.program import (
+    CORIOLIS_MATRIX,
+    LONGEST,
+    MASS_MATRIX,
+    NO_ARRAY,
+    WEIGHT,
+    Part,
+    Recorder,
+    RobotProgram,
+)
+from hodyn_ros.engine.vectors import (
+    ZERO,
+    Matrix,
+    Number,
+    Vector,
+    complement,
+    cross_matrix,
+    full_matrix,
+    plus_unit,
+    symmetric,
+    trace,
+)
+from hodyn_ros.engine.walker import inward, joint_motions, motion_inputs, outward
+from hodyn_ros.lie.jets import derivative, derivatives
+from hodyn_ros.model.mechanism import BASE, Mechanism
+
+Screw = tuple[Vector, Vector]
+Products = Sequence[tuple[Sequence[dict[int, Load]], Sequence[Screw]]]
+"""Loads, each seen from several bodies, and the screws of these; for each degree of freedom."""
+
+NULL = Matrix(ZERO, ZERO, ZERO)
+
+
+def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
+    """Program of a term of the equations of motion, see `requests`, and its derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    name : str
+        `MASS_MATRIX`, `WEIGHT` or a Coriolis matrix.
+    K : int
+        Number of derivatives in the motion, the zeroth included.
+
+    Returns
+    -------
+    RobotProgram
+        Output: 'term', derivative k of entry (i, j) of a matrix at (k n + i) n + j, of the effort
+        of joint j at k n + j.
+
+    Raises
+    ------
+    ProgramTooLong
+        If it takes more steps than `program.LONGEST`.
+    """
+    recorder = Recorder(LONGEST)
+    coriolis = name not in (MASS_MATRIX, WEIGHT)
+    # Masses stay with their bodies, on which the Coriolis matrix depends.
+    constants = frames(model, regroup=False) if coriolis else frames_of(model)
+    joints = joint_motions(model, constants, motion_inputs(recorder, model, K))
+    if coriolis:
+        values = _coriolis_matrix(model, constants, joints, name == CORIOLIS_MATRIX)
+    elif name == MASS_MATRIX:
+        values = _mass_matrix(Tree(model, joints), constants)
+    else:
+        values = _weight(Tree(model, joints), constants)
+    return program_of_terms(recorder, model, K, K - coriolis, values)
+
+
+def program_of_terms(
+    recorder: Recorder,
+    model: Mechanism,
+    K: int,
+    orders: int,
+    values: Sequence[Number],
+    middle: Part = NO_ARRAY,
+) -> RobotProgram:
+    """Program whose output 'term' has derivative k of the i-th of N values at k N + i."""
+    rows = zip(*(derivatives(value, orders) for value in values))
+    recorder.outputs('term', [value for row in rows for value in row])
+    result = Part('term', orders * len(values), True)
+    return RobotProgram(recorder.program(), model.n_joints, K, middle, result)
+
+
+def mass_rows(
+    model: Mechanism, frames: Frames, recorder: Recorder, floating: bool
+) -> list[list[Number]]:
+    """Rows of the mass matrix at one moment.
+
+    Parameters
+    ----------
+    model : RobotModel
+    frames : Frames
+    recorder : Recorder
+    floating : bool
+        Whether the base floats: six rows and columns come first, those of (w', a) of the frame
+        that serves as base.
+    """
+    joints = joint_motions(model, frames, motion_inputs(recorder, model, 1))
+    tree = Tree(model, joints, floating)
+    values = [derivative(value, 0) for value in _mass_matrix(tree, frames)]
+    return [values[k : k + tree.size] for k in range(0, len(values), tree.size)]
+
+
+def _mass_matrix(tree: Tree, frames: Frames) -> list[Number]:
+    """Entries of the mass matrix, row by row."""
+    M = tree.carried(composites(frames))
+    return tree.mass_matrix(tree.paths(lambda i, S: M[i] @ S))
+
+
+def _coriolis_matrix(
+    model: Mechanism, frames: Frames, joints: Sequence[JointMotion], skew_symmetric: bool
+) -> list[Number]:
+    """Entries of a Coriolis matrix, row by row, with one derivative fewer than the joints have."""
+    twists = outward(model, (ZERO, ZERO), lambda i, V: joints[i].twist_outward(*V))
+    tree = Tree(model, [joint.first(len(joint.q) - 1) for joint in joints])
+    flows = {i: Flow.of_body(body, *twists[i]) for i, body in enumerate(frames.bodies)}
+    M, N = tree.carried(composites(frames)), tree.carried(flows)
+    rates = [bracket(twists[axis.body], axis.screw) for axis in tree.axes]
+
+    def row(i: int, S: Screw) -> Load:
+        return N[i].T @ S if skew_symmetric else N[i] @ S + N[i].T @ S
+
+    def column(i: int, S: Screw) -> Load:
+        return (N[i] @ S if skew_symmetric else row(i, S)) + M[i] @ rates[i]
+
+    momenta = tree.paths(lambda i, S: M[i] @ S)
+    rows = [(tree.paths(row), tree.screws), (momenta, rates)]
+    return tree.matrix([(tree.paths(column), tree.screws)], rows)
+
+
+def _weight(tree: Tree, frames: Frames) -> list[Number]:
+    """Efforts that hold the robot against gravity."""
+    M, joints, up = tree.carried(composites(frames)), tree.joints, -vector(frames.gravity)
+    accelerations = outward(tree.model, up, lambda i, a: joints[i].to_child(a))
+    efforts: list[Number] = [0.0] * tree.size
+    for i, j, multiplier, S in tree.axes:
+        load = M[i] @ (ZERO, accelerations[i])
+        efforts[j] = efforts[j] + multiplier * power(load, S)
+    return efforts
+
+
+# --- Loads and matrices of the joints -----------------------------------------------------------
+
+
+class Axis(NamedTuple):
+    """A degree of freedom of a body: its joint, or one of six of a base that floats."""
+
+    body: int
+    row: int
+    """Row and column of matrices."""
+    multiplier: float
+    screw: Screw
+    """Twist of the body with the rate 1."""
+
+
+class Tree:
+    """Bodies of a robot whose joints move.
+
+    Parameters
+    ----------
+    model : RobotModel
+    joints : sequence of JointMotion
+        Of all bodies.
+    floating : bool
+        Whether the base floats: matrices have six rows and columns more, which come first.
+
+    Attributes
+    ----------
+    axes : list of Axis
+        The joints of all bodies, then those of the base.
+    screws : list of Screw
+        Of the axes.
+    size : int
+        Number of rows of matrices.
+    """
+
+    def __init__(
+        self, model: Mechanism, joints: Sequence[JointMotion], floating: bool = False
+    ) -> None:
+        self.model, self.joints, self._floating = model, joints, floating
+        units = np.eye(6) if floating else np.empty((0, 6))
+        places = zip(model.coordinate.tolist(), model.multiplier.tolist())
+        self.axes = [
+            Axis(i, len(units) + j, multiplier, joints[i].screw)
+            for i, (j, multiplier) in enumerate(places)
+        ]
+        for k, unit in enumerate(units):
+            self.axes.append(Axis(BASE, k, 1.0, (vector(unit[:3]), vector(unit[3:]))))
+        self.screws = [axis.screw for axis in self.axes]
+        self.size = len(units) + model.n_joints
+
+    def carried(self, sums: Mapping[int, Sums]) -> dict[int, Blocks]:
+        """Matrices of the bodies that each joint carries, for screws in the frame of its body."""
+        totals = dict(sums)
+        inward(
+            self.model, totals, lambda i, own: own.inward(self.joints[i]), self._floating
+        )
+        return {i: total.matrix() for i, total in totals.items()}
+
+    def path(self, i: int, load: Load) -> dict[int, Load]:
+        """Transform a load on body i to each of its ancestors: loads by their indices, i first."""
+        path = {}
+        while True:
+            path[i] = load
+            p = int(self.model.parent[i])
+            if i == BASE or p == BASE and not self._floating:
+                return path
+            i, load = p, self.joints[i].inward(load)
+
+    def paths(self, load: Callable[[int, Screw], Load]) -> list[dict[int, Load]]:
+        """Transform the load of each axis, a function of body and screw, as `path` does."""
+        return [self.path(i, load(i, S)) for i, _, _, S in self.axes]
+
+    def matrix(
+        self, columns: Products, rows: Products, diagonal: Iterable[tuple[int, Number]] = ()
+    ) -> list[Number]:
+        """Entries of a matrix, row by row: powers of loads with the screws of axes before them.
+
+        Parameters
+        ----------
+        columns : sequence of (sequence of dict of int to Load, sequence of Screw)
+            In the column of the axis of the load, the row of that of the screw.
+        rows : sequence of (sequence of dict of int to Load, sequence of Screw)
+            The other way round, between different bodies.
+        diagonal : iterable of (int, Number)
+            What joints of bodies, given by their indices, have alone.
+        """
+        values: list[Number] = [0.0] * self.size**2
+
+        def add(row: Axis, column: Axis, value: Number) -> None:
+            index = row.row * self.size + column.row
+            values[index] = values[index] + row.multiplier * column.multiplier * value
+
+        for products, transposed in ((columns, False), (rows, True)):
+            for paths, screws in products:
+                for axis, path in zip(self.axes, paths):
+                    for other, screw in zip(self.axes, screws):
+                        if other.body not in path or transposed and other.body == axis.body:
+                            continue
+                        pair = (axis, other) if transposed else (other, axis)
+                        add(*pair, power(path[other.body], screw))
+        for i, value in diagonal:
+            add(self.axes[i], self.axes[i], value)
+        return values
+
+    def mass_matrix(self, momenta: Sequence[dict[int, Load]]) -> list[Number]:
+        """Entries of the mass matrix, from the paths of the momenta of all axes."""
+        products = [(momenta, self.screws)]
+        return self.matrix(products, products, enumerate(self.model.armature.tolist()))
+
+
+def bracket(V: Screw, S: Screw) -> Screw:
+    """Product ad_V S."""
+    return V[0].cross(S[0]), V[1].cross(S[0]) + V[0].cross(S[1])
+
+
+def power(load: Load, S: Screw) -> Number:
+    """Power of a load on a body with a twist."""
+    power: Number = load.n @ S[0] + load.f @ S[1]
+    return power
+
+
+class Blocks(NamedTuple):
+    """Matrix [[A, B], [C, D]] that makes a load of a screw."""
+
+    A: Matrix
+    B: Matrix
+    C: Matrix
+    D: Matrix
+
+    def __matmul__(self, screw: Screw) -> Load:
+        e, u = screw
+        return Load(self.A @ e + self.B @ u, self.C @ e + self.D @ u)
+
+    @property
+    def T(self) -> Blocks:
+        """Transpose."""
+        return Blocks(self.A.T, self.C.T, self.B.T, self.D.T)
+
+
+# --- Sums over bodies that move as one ----------------------------------------------------------
+
+Sum = TypeVar('Sum', bound='Sums')
+
+
+class Sums(ABC):
+    """Sums over bodies, such as moments, which add up in one frame; a matrix follows from them."""
+
+    @abstractmethod
+    def moved(self: Sum, d: Vector) -> Sum:
+        """Sums about an origin from which the present one is at d."""
+
+    @abstractmethod
+    def matrix(self) -> Blocks:
+        """Matrix that makes a load of the screw of a joint."""
+
+    def __add__(self: Sum, other: Sum) -> Sum:
+        """Sums of both groups of bodies."""
+        pairs = zip(vars(self).values(), vars(other).values())
+        return type(self)(*(x + y for x, y in pairs))
+
+    def inward(self: Sum, joint: JointMotion) -> Sum:
+        """Sums about the origin of the parent's frame, in that frame's axes."""
+        sums = self.moved(joint.slide) if joint.slides else self
+        parts = (_to_parent(joint, part) for part in vars(sums).values())
+        return type(self)(*parts).moved(joint.joint.d)
+
+
+def _to_parent(joint: JointMotion, part: Any) -> Any:
+    """Number, vector or matrix in the axes of the parent."""
+    if isinstance(part, Matrix):
+        return joint.matrix_to_parent(part)
+    return joint.to_parent(part) if isinstance(part, Vector) else part
+
+
+@dataclass(frozen=True)
+class Composite(Sums):
+    """Mass, first and second moments of mass; the matrix gives the momentum of a twist."""
+
+    mass: Number
+    h: Vector
+    J: Matrix
+
+    def moved(self, d: Vector) -> Composite:
+        """Sums about an origin from which the present one is at d."""
+        # d h^T + h d^T + m d d^T = d u^T + u d^T.
+        u = self.h + d * (0.5 * self.mass)
+        J = symmetric(self.J + d.outer(u) + u.outer(d))
+        return Composite(self.mass, self.h + d * self.mass, full_matrix(J))
+
+    def matrix(self) -> Blocks:
+        """Inertia matrix."""
+        mass = plus_unit(NULL, self.mass)
+        return Blocks(complement(self.J), cross_matrix(self.h), cross_matrix(-self.h), mass)
+
+
+def composites(frames: Frames) -> dict[int, Composite]:
+    """Each body alone, and the base."""
+    bodies = {**dict(enumerate(frames.bodies)), BASE: frames.base_body}
+    return {i: Composite(m, h, full_matrix(J)) for i, (m, h, J) in bodies.items()}
+
+
+@dataclass(frozen=True)
+class Flow(Sums):
+    """Sums in which the twist (w, v) of each body weighs its moments; the matrix is N.
+
+    a = sum m w,   b = sum m v,   H = sum h w^T,   E = sum [w] Theta - h v^T + (h . v) 1,
+
+    with Theta = trace(J) 1 - J. With C = trace(H) 1 - H,
+
+    N (e, u) = (E e + b x u - C u,  C e + a x u).
+    """
+
+    a: Vector
+    b: Vector
+    H: Matrix
+    E: Matrix
+
+    @classmethod
+    def of_body(cls, body: Body, w: Vector, v: Vector) -> Flow:
+        """Sums of one body with a twist (w, v) of its frame."""
+        J = full_matrix(body.J)
+        # [w] Theta = trace(J) [w] - [w] J, column by column.
+        E = Matrix(*(column.cross(w) for column in J)).T + cross_matrix(w * trace(J))
+        E = plus_unit(E + (-body.h).outer(v), body.h @ v)
+        return cls(w * body.mass, v * body.mass, body.h.outer(w), E)
+
+    def moved(self, d: Vector) -> Flow:
+        """Sums about an origin from which the present one is at d.
+
+        With [d] = D: E - H D - D H + (2 trace(H) + a . d) D - d b^T + (b . d) 1.
+        """
+        a, b, H = self.a, self.b, self.H
+        E = self.E + cross_matrix(d * (2.0 * trace(H) + a @ d))
+        E = plus_unit(E + (-d).outer(b), b @ d)
+        # Row r of H times D is r x d, D times column c is d x c.
+        E = E + Matrix(*(d.cross(row) for row in H))
+        E = (E.T + Matrix(*(column.cross(d) for column in H.T))).T
+        return Flow(a, b + d.cross(a), H + d.outer(a), E)
+
+    def matrix(self) -> Blocks:
+        """Matrix N."""
+        C = complement(self.H)
+        B = cross_matrix(self.b) + Matrix(*(-row for row in C))
+        return Blocks(self.E, B, C, cross_matrix(self.a))
