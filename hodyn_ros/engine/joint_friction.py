@@ -24,7 +24,7 @@ def friction_laws(model: Mechanism) -> list[tuple[int, Any]]:
     ModelError
         If a law is not of this package; the message names the joint.
     """
-    found = []
+    terms = []
     for i, joint in enumerate(model.body_names):
         for law in summands(model.friction[joint]) if joint in model.friction else ():
             # A law that is derived from one of these may compute something else.
@@ -35,8 +35,8 @@ def friction_laws(model: Mechanism) -> list[tuple[int, Any]]:
                     f'{listed(kind.__name__ for kind in LAWS)} and their sums. Remove it with '
                     f'model.with_friction({{{joint!r}: None}}) and add it in your own code.'
                 )
-            found.append((i, law))
-    return found
+            terms.append((i, law))
+    return terms
 
 
 def add_friction(model: Mechanism, efforts: Rows, velocity: Rows) -> None:
@@ -80,12 +80,12 @@ def friction_slopes(model: Mechanism, velocity: Rows) -> list[tuple[int, Jet]]:
     ModelError
         As `friction_laws`.
     """
-    found = []
+    slopes = []
     for i, law in friction_laws(model):
         j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
         rates = multiplier * Jet(row[j] for row in velocity)
         # As a function of the velocity, which rises by one for each unit of itself.
         rising = Jet([rates[0], 1.0, *[0.0] * (len(rates) - 1)])
         effort = jets.derivatives(law.formula(rising, *law.parameters), len(rising))
-        found.append((i, jets.compose(effort[1:], rates)))
-    return found
+        slopes.append((i, jets.compose(effort[1:], rates)))
+    return slopes
