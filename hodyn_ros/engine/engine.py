@@ -28,6 +28,7 @@ from numpy import empty
 
 from hodyn_ros.checks import MOST_DERIVATIVES, Array
 from hodyn_ros.engine.program import FORWARD, ProgramTooLong, RobotProgram
+from hodyn_ros.engine.quantities import PROGRAMS
 from hodyn_ros.engine.requests import (
     CLOSING,
     COMPILED_ROBOT,
@@ -234,9 +235,17 @@ class Engine(Compiler[Request, 'Kernel']):
         self._runs: dict[Request, Run | None] = {}
 
     def program(self, request: Request) -> RobotProgram:
-        """Program of a request, recorded once; errors as of `Request.program`."""
+        """Program of a request, recorded once.
+
+        Raises
+        ------
+        ModelError
+            For friction laws that are not of this package, where they are part of it.
+        ProgramTooLong
+            For more steps than `program.LONGEST`, where formulations compute the same.
+        """
         if request not in self._programs:
-            self._programs[request] = request.program(self._model)
+            self._programs[request] = PROGRAMS[request.quantity](self._model, request)
         return self._programs[request]
 
     def run(self, request: Request) -> Run | None:
@@ -331,7 +340,7 @@ class Engine(Compiler[Request, 'Kernel']):
         """Whether a program can be recorded, and is short enough to be compiled."""
         try:
             program = self.program(request)
-        # A friction law of one's own, a loop that slides.
+        # A friction law of one's own, overconstrained loops.
         except (ModelError, ProgramTooLong):
             return False
         if request.quantity != EFFORTS or self._model.closure is not None:
