@@ -19,10 +19,7 @@ from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, Request
 from hodyn_ros.errors import HodynError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
-from hodyn_ros.kinematics.closed_loops import (
-    ClosedMotion,
-    with_closed_positions,
-)
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, with_closed_positions
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kinematics
 from hodyn_ros.kinematics.motions import (
@@ -118,15 +115,10 @@ def inverse_dynamics(
     kind = _precision(dtype)
     if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
         raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
-    code = _code(model, algorithm, samples, samples.N, kind is np.float32)
-
-    def compute(part: Batch, efforts: Array) -> bool:
-        if model.closure is None:
-            return _of_tree(model, algorithm, code, part, efforts, int(num_threads))
-        return _of_loops(model, algorithm, code, part, efforts, int(num_threads))
-
+    found = _computation(model, algorithm, samples, samples.N, kind is np.float32)
+    found = found._replace(num_threads=int(num_threads))
     shape = samples.K - 2, model.n_joints
-    return samples.compute(compute, shape, out, COMPILED_BLOCK, kind)
+    return samples.compute(found.efforts, shape, out, COMPILED_BLOCK, kind)
 
 
 def _precision(dtype: Any) -> type[np.floating[Any]]:
@@ -174,9 +166,7 @@ def chosen_algorithm(
         As `inverse_dynamics`.
     """
     samples = Arguments(model, motion, loads=loads_of(model, wrench))
-    code = _code(model, algorithm, samples, 0)
-    kernel = code.loops or code.tree
-    return kernel.name if kernel else _formulation_of(algorithm)
+    return _computation(model, algorithm, samples, 0).name
 
 
 class LinkMotionEfforts(NamedTuple):
@@ -245,133 +235,136 @@ def wrenches_in_tree(
             f'Inter-body wrenches have derivatives up to order 2, K <= 5; the motion has K = {K}.'
         )
 
-    def transmitted(coordinates: Array, applied: Mapping[int, Array]) -> Array:
-        _, W = spatial.inter_body(model, coordinates, applied)
+    def transmitted(_: Any, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+        W = spatial.inter_body(model, coordinates, applied)[1]
         return np.moveaxis(W, 0, 1)[:, : K - 2]
 
-    compute = partial(_of_bodies, model, transmitted)
+    compute = partial(_by_bodies, model, transmitted)
     return samples.compute(compute, (K - 2, model.n_bodies, 6))
 
 
 # --- What computes ------------------------------------------------------------------------------
 
 
-class _Code(NamedTuple):
-    """Compiled code for some samples; without any, a formulation computes."""
+class _Computation(NamedTuple):
+    """What computes the efforts of some samples: compiled code, or a formulation without any."""
 
-    tree: Kernel | None = None
+    model: RobotModel
+    formulation: str
+    """Its name."""
+    of_tree: Kernel | None = None
     """Efforts of a tree, from its motion."""
-    loops: Kernel | None = None
+    of_loops: Kernel | None = None
     """Efforts of a model with closed loops, from what `with_closed_positions` returns."""
+    num_threads: int = 1
+
+    @property
+    def name(self) -> str:
+        """Key of `FORMULATIONS`, or form of `ENGINE`."""
+        kernel = self.of_loops or self.of_tree
+        return kernel.name if kernel else self.formulation
+
+    def efforts(self, part: Batch, efforts: Array) -> bool:
+        """Compute efforts (N, K-2, n); says whether motion and efforts are finite.
+
+        Those of closed loops are G^T Q of their tree, in double precision.
+        """
+        model = self.model
+        if model.closure is None:
+            return self._in_tree(model, part, efforts)
+        if not is_finite(part.motion):
+            return False
+        part = part._replace(motion=np.asarray(part.motion, dtype=np.float64))
+        if self.of_loops is not None:
+            whole, found = (
+                with_closed_positions(model, part.motion),
+                np.empty(efforts.shape),
+            )
+            if whole is not None and self.of_loops.evaluate(whole, part.packed(), found):
+                efforts[...] = found
+                return is_finite(efforts)
+        # Positions are not closed by compiled code, or its factors are not good there.
+        finite = True
+        for which, block in part.blocks(BLOCK):
+            closed = ClosedMotion(model, block.motion)
+            Q = np.empty((*efforts[which].shape[:2], model.tree.n_joints))
+            finite &= self._in_tree(model.tree, block._replace(motion=closed.motion), Q)
+            efforts[which] = closed.efforts(Q)[0]
+        return finite and is_finite(efforts)
+
+    def _in_tree(self, model: RobotModel, part: Batch, efforts: Array) -> bool:
+        """Compute efforts of a tree, with friction and wrenches that code does not include."""
+        kernel = self.of_tree
+        if kernel is None:
+            finite = _by_bodies(model, self._of_bodies, part, efforts)
+        else:
+            by_bodies = kernel.wrench_size and kernel.name == COMPILED_TREE
+            packed = _wrenches_on_bodies(model, part) if by_bodies else part.packed()
+            finite = kernel.evaluate(part.motion, packed, efforts, self.num_threads)
+        if finite and model.friction and not (kernel and kernel.friction):
+            for which, block in part.blocks(BLOCK):
+                efforts[which] += friction_efforts(model, block.motion)
+            finite = is_finite(efforts)
+        return finite
+
+    def _of_bodies(
+        self, model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
+    ) -> Array:
+        """Efforts of the independent joints, without friction, by the formulation."""
+        efforts = FORMULATIONS[self.formulation].body_efforts(model, coordinates, applied)
+        return independent_efforts(model, efforts + model.armature * coordinates[:, 2:])
 
 
-def _code(
+def _computation(
     model: RobotModel, algorithm: str, samples: Arguments, count: int, single: bool = False
-) -> _Code:
-    """Compiled code that an algorithm has, or waits for if it has a name of `ENGINE`.
+) -> _Computation:
+    """What an algorithm means: names of `ENGINE` wait for the compiler.
 
     Of so many samples, that count for 'auto'. Closed loops have code of their own; only where they
     can have none, that of their tree is asked for.
     """
     order, links = samples.K - 3, samples.links
-    if algorithm in ENGINE:
-        _check_order(algorithm, HIGHEST_ORDER, order)
-    elif algorithm != 'auto':
-        formulation = FORMULATIONS.get(algorithm)
-        if formulation is None:
-            raise HodynError(
-                f'The algorithm {algorithm!r} is unknown; choose one of auto, '
-                f'{", ".join((*FORMULATIONS, *ENGINE))}.'
-            )
-        if formulation.highest_order is not None:
-            _check_order(algorithm, formulation.highest_order, order)
-        return _Code()
-    elif order > HIGHEST_ORDER:
-        return _Code()
+    formulation = algorithm if algorithm in FORMULATIONS else 'nth_order'
+    if algorithm not in ('auto', *FORMULATIONS, *ENGINE):
+        raise HodynError(
+            f'The algorithm {algorithm!r} is unknown; choose one of auto, '
+            f'{", ".join((*FORMULATIONS, *ENGINE))}.'
+        )
+    highest = FORMULATIONS[formulation].highest_order
+    _check_order(algorithm, HIGHEST_ORDER if algorithm in ENGINE else highest, order)
+    found = _Computation(model, formulation)
+    if algorithm in FORMULATIONS or order > HIGHEST_ORDER:
+        return found
     single = single and model.closure is None
     request = Request(EFFORTS, samples.K, links, form=ENGINE.get(algorithm), single=single)
 
     def kernel(engine: Engine) -> Kernel | None:
-        if algorithm in ENGINE:
-            return engine.prepare(request)
-        return engine.kernel(request, count)
+        return (
+            engine.kernel(request, count)
+            if algorithm == 'auto'
+            else engine.prepare(request)
+        )
 
     if model.closure is not None and request.form is None:
         engine = model.kept(Engine)
-        loops = kernel(engine)
-        if loops is not None or request not in engine.kernels:
-            return _Code(loops=loops)
-    return _Code(kernel(engine_of(model)))
+        of_loops = kernel(engine)
+        if of_loops is not None or request not in engine.kernels:
+            return found._replace(of_loops=of_loops)
+    return found._replace(of_tree=kernel(engine_of(model)))
 
 
-def _check_order(algorithm: str, highest: int, order: int) -> None:
+def _check_order(algorithm: str, highest: int | None, order: int) -> None:
     """Refusal of an order above the highest one of an algorithm."""
-    if order > highest:
+    if highest is not None and order > highest:
         raise HodynError(
             f'The algorithm {algorithm} computes orders up to {highest}, the motion has '
             f'K = {order + 3} for order {order}; use auto.'
         )
 
 
-def _of_loops(
+def _by_bodies(
     model: RobotModel,
-    algorithm: str,
-    code: _Code,
-    part: Batch,
-    efforts: Array,
-    num_threads: int,
-) -> bool:
-    """Compute efforts of a robot with closed loops in double precision: G^T Q of its tree."""
-    if not is_finite(part.motion):
-        return False
-    part = part._replace(motion=np.asarray(part.motion, dtype=np.float64))
-    if code.loops is not None:
-        whole, found = with_closed_positions(model, part.motion), np.empty(efforts.shape)
-        if whole is not None and code.loops.evaluate(whole, part.packed(), found):
-            efforts[...] = found
-            return is_finite(efforts)
-    # Positions are not closed by compiled code, or its factors are not good there.
-    finite = True
-    for which, block in part.blocks(BLOCK):
-        closed = ClosedMotion(model, block.motion)
-        of_tree = np.empty((*efforts[which].shape[:2], closed.motion.shape[-1]))
-        block = block._replace(motion=closed.motion)
-        finite &= _of_tree(model.tree, algorithm, code, block, of_tree, num_threads)
-        efforts[which] = closed.efforts(of_tree)[0]
-    return finite and is_finite(efforts)
-
-
-def _of_tree(
-    model: RobotModel,
-    algorithm: str,
-    code: _Code,
-    part: Batch,
-    efforts: Array,
-    num_threads: int,
-) -> bool:
-    """Compute efforts of a tree by compiled code, if there is some, or by a formulation."""
-    if code.tree is not None:
-        return _by_kernel(model, code.tree, part, efforts, num_threads)
-    formulation = FORMULATIONS[_formulation_of(algorithm)]
-
-    def of_bodies(coordinates: Array, applied: Mapping[int, Array]) -> Array:
-        joint_efforts = formulation.body_efforts(model, coordinates, applied)
-        if np.any(model.armature):
-            joint_efforts += model.armature * coordinates[:, 2:]
-        _add_friction(model, coordinates, joint_efforts)
-        return independent_efforts(model, joint_efforts)
-
-    return _of_bodies(model, of_bodies, part, efforts)
-
-
-def _formulation_of(algorithm: str) -> str:
-    """Name of the formulation that computes where there is no compiled code."""
-    return algorithm if algorithm in FORMULATIONS else 'nth_order'
-
-
-def _of_bodies(
-    model: RobotModel,
-    compute: Callable[[Array, Mapping[int, Array]], Array],
+    compute: Callable[[RobotModel, Array, Mapping[int, Array]], Array],
     part: Batch,
     results: Array,
 ) -> bool:
@@ -385,35 +378,23 @@ def _of_bodies(
         motion = np.asarray(block.motion, dtype=np.float64)
         coordinates = body_coordinates(model, motion)
         applied = wrenches_on_bodies(model, coordinates, block.loads)
-        results[which] = compute(coordinates, applied)
+        results[which] = compute(model, coordinates, applied)
     return is_finite(results)
 
 
-def _by_kernel(
-    model: RobotModel, kernel: Kernel, part: Batch, efforts: Array, num_threads: int
-) -> bool:
-    """Compute efforts by compiled code, with wrenches and friction that it does not include."""
-    packed = part.packed()
-    if kernel.wrench_size and kernel.name == COMPILED_TREE:
-        packed = _on_bodies(model, part)
-    finite = kernel.evaluate(part.motion, packed, efforts, num_threads)
-    if finite and not kernel.friction:
-        for which, block in part.blocks(BLOCK):
-            efforts[which] += friction_efforts(model, block.motion)
-        finite = is_finite(efforts)
-    return finite
-
-
-def _on_bodies(model: RobotModel, part: Batch) -> Array:
+def _wrenches_on_bodies(model: RobotModel, part: Batch) -> Array:
     """Wrench on every body in the axes of its frame of the engine."""
-    motion = part.motion
-    packed = np.zeros((len(motion), model.n_bodies, motion.shape[1] - 2, 6))
-    poses = frames_of(model).poses
-    for which, block in part.blocks(BLOCK):
-        coordinates = body_coordinates(model, block.motion)
-        for i, W in wrenches_on_bodies(model, coordinates, block.loads).items():
-            packed[which, i] = W @ se3.Ad(poses[i])
-    return packed.reshape(len(motion), -1).astype(motion.dtype, copy=False)
+    N, K, _ = part.motion.shape
+    packed = np.zeros((N, model.n_bodies, K - 2, 6), part.motion.dtype)
+
+    def of_bodies(_: Any, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+        found = np.zeros((len(coordinates), *packed.shape[1:]))
+        for i, W in applied.items():
+            found[:, i] = W @ se3.Ad(frames_of(model).poses[i])
+        return found
+
+    _by_bodies(model, of_bodies, part, packed)
+    return packed.reshape(N, packed[:1].size)
 
 
 def friction_efforts(model: RobotModel, motion: Array) -> Array:
@@ -433,17 +414,12 @@ def friction_efforts(model: RobotModel, motion: Array) -> Array:
     if model.closure is not None:
         closed = ClosedMotion(model, motion)
         return closed.efforts(friction_efforts(model.tree, closed.motion))[0]
-    coordinates = body_coordinates(model, motion)
-    friction = np.zeros((len(coordinates), coordinates.shape[1] - 2, model.n_bodies))
-    _add_friction(model, coordinates, friction)
-    return independent_efforts(model, friction)
-
-
-def _add_friction(model: RobotModel, coordinates: Array, efforts: Array) -> None:
-    """Add friction to the efforts of the bodies' joints, shape (N, K-2, n_bodies), in place."""
+    N, K, _ = motion.shape
+    friction = np.zeros((N, K - 2, model.n_bodies))
     if model.friction:
-        velocity = np.swapaxes(coordinates[:, 1:-1], -1, -2)
-        efforts += np.swapaxes(model.kept(_joint_friction)(velocity), -1, -2)
+        velocity = np.swapaxes(body_coordinates(model, motion)[:, 1:-1], -1, -2)
+        friction += np.swapaxes(model.kept(_joint_friction)(velocity), -1, -2)
+    return independent_efforts(model, friction)
 
 
 def _joint_friction(model: RobotModel) -> JointFriction:

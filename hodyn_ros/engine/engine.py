@@ -33,7 +33,6 @@ from hodyn_ros.engine.requests import (
     COMPILED_ROBOT,
     COMPILED_TREE,
     EFFORTS,
-    LINK,
     Request,
 )
 from hodyn_ros.engine.run import Run
@@ -80,7 +79,7 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     model : RobotModel
     what : Hashable
         A name of `Request.quick_names`: a quantity; of efforts the links and choices of some
-        wrenches in a row; a link and an expression.
+        wrenches in a row; a quantity of a link, the link and an expression.
     first, second : object
         The first arrays that the call takes.
     out : object
@@ -289,8 +288,8 @@ class Engine(Compiler[Request, 'Kernel']):
                 return
             whole = efforts_kernel(model, request.K, positions, kernel)
             kernel.parts, kernel = [whole], whole
-        # The motion of a link has two results, of which the pose is the first.
-        written = ('middle', 'result') if request.quantity == LINK else ('result',)
+        # The motion of a link and its Jacobian have two results, of which the pose is the first.
+        written = ('middle', 'result') if request.link else ('result',)
         for name in request.quick_names(model, kernel):
             arguments = [
                 (ArrayArgument(array, len(shape), array in written), shape)
@@ -332,7 +331,7 @@ class Engine(Compiler[Request, 'Kernel']):
         """Whether a program can be recorded, and is short enough to be compiled."""
         try:
             program = self.program(request)
-        # A friction law of one's own, a loop that slides.
+        # A friction law of one's own, overconstrained loops.
         except (ModelError, ProgramTooLong):
             return False
         if request.quantity != EFFORTS or self._model.closure is not None:

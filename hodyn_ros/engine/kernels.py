@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import calls, llvm_tree
@@ -34,52 +35,59 @@ _BLOCKS = ctypes.CFUNCTYPE(
 )
 
 
+class Code(NamedTuple):
+    """Machine code, doubles of workspace that it needs, and samples that it computes together."""
+
+    loaded: LoadedCode
+    size: int
+    lanes: int
+
+
 class Kernel:
     """Machine code for one result of the motion of a robot, such as its efforts of some order.
 
     Parameters
     ----------
-    codes : list of (LoadedCode, int)
-        With doubles of workspace, for one sample and for many side by side.
-    integers, numbers : ndarray
-        The robot, where it is not folded into the codes.
+    codes : list of Code
+        For one sample, and for as many side by side as the vector registers take.
     name : str
         Of the form, 'compiled_robot' or 'compiled_tree'.
     wrench_size : int
         How many numbers a sample has in the wrenches.
     friction : bool
         Whether that of the joints, if there is any, is included.
-    lanes : tuple of int
-        Samples that each code computes together.
+    integers, numbers : sequence
+        The robot, where it is not folded into the codes.
     parts : sequence of Kernel
         Those that the codes call; they live as long as this one.
     """
 
     def __init__(
         self,
-        codes: list[tuple[LoadedCode, int]],
-        integers: NDArray[np.int64],
-        numbers: Array,
+        codes: list[Code],
         name: str,
         wrench_size: int,
         friction: bool,
-        lanes: tuple[int, int],
+        integers: Sequence[int] = (),
+        numbers: ArrayLike = (),
         parts: Sequence[Kernel] = (),
     ) -> None:
         self.name = name
         self.wrench_size = wrench_size
         self.friction = friction
-        self.robot = integers, numbers
         self.parts = parts
         self.codes = codes
-        self.lanes = lanes
-        self._single_scratch = aligned(codes[0][1])
-        pointers = (
-            array.ctypes.data for array in (integers, numbers, self._single_scratch)
-        )
-        self._single_table = np.array([codes[0][0].address, *pointers], dtype=np.int64)
-        # For samples side by side in calls, under the interpreter lock.
-        self._scratch: Array | None = None
+        self.robot = np.array(integers, np.int64), np.array(numbers, np.float64)
+        # Those of calls, under the interpreter lock.
+        self._tables: list[tuple[list[int], Array]] = []
+
+    def _table(self, which: int) -> tuple[list[int], Array]:
+        """Addresses of a code and of its first three arguments, of which the last is a workspace.
+
+        For one thread at a time; they hold as long as the workspace, and the kernel, live.
+        """
+        scratch = aligned(self.codes[which].size)
+        return [*self.program(which), scratch.ctypes.data], scratch
 
     def call(
         self, *arguments: tuple[ArrayArgument, tuple[int, ...]]
@@ -100,17 +108,15 @@ class Kernel:
         """
         if not calls.available():
             return None
-        if self._scratch is None:
-            self._scratch = aligned(self.codes[1][1])
-        pointers = (array.ctypes.data for array in (*self.robot, self._scratch))
-        many = [self.codes[1][0].address, *pointers]
+        self._tables = self._tables or [self._table(which) for which in (0, 1)]
         kinds, shapes = zip(*arguments)
-        table = calls.table_of(self._single_table.tolist(), many, [*shapes])
-        return calls.python_function(kinds, table, self.lanes[1])
+        one, many = (addresses for addresses, _ in self._tables)
+        table = calls.table_of(one, many, [*shapes])
+        return calls.python_function(kinds, table, self.codes[1].lanes)
 
     def program(self, which: int) -> list[int]:
         """Addresses of a code and of its first two arguments, see `llvm_lanes.EVALUATE`."""
-        return [self.codes[which][0].address, *(array.ctypes.data for array in self.robot)]
+        return [self.codes[which].loaded.address, *(x.ctypes.data for x in self.robot)]
 
     def evaluate(
         self,
@@ -126,55 +132,40 @@ class Kernel:
         array holds wrenches, of `wrench_size` numbers a sample, or takes a second result.
         Together: whether samples are computed side by side in the vector registers, or one by one.
         """
-        N = len(motion)
+        N, arrays = len(motion), (motion, middle, result)
         threads = min(num_threads, N // SAMPLES_PER_THREAD)
         if threads > 1:
-            lanes = self.lanes[1]
+            lanes = self.codes[1].lanes
             step = -(-N // (threads * lanes)) * lanes
             futures = []
-            for part in (slice(start, start + step) for start in range(0, N, step)):
-                arrays = (
-                    motion[part],
-                    None if middle is None else middle[part],
-                    result[part],
-                )
-                submit = _threads(num_threads).submit
-                futures.append(submit(self.evaluate, *arrays, together=together))
+            evaluate: Any = partial(self.evaluate, together=together)
+            for start in range(0, N, step):
+                part = [x if x is None else x[start : start + step] for x in arrays]
+                futures.append(_threads(num_threads).submit(evaluate, *part))
             return all([future.result() for future in futures])
-        robot = [array.ctypes.data for array in self.robot]
         status = start = 0
         for which in (1, 0) if together else (0,):
-            lanes = self.lanes[which]
+            lanes = self.codes[which].lanes
             blocks = (N - start) // lanes
             if blocks:
-                code, size = self.codes[which]
-                scratch = aligned(size)
-                given = None if middle is None else middle[start:].ctypes.data
-                data = motion[start:].ctypes.data, given, result[start:].ctypes.data
-                status |= _BLOCKS(code.address)(*robot, scratch.ctypes.data, blocks, *data)
+                (address, *robot), scratch = self._table(which)
+                data = [x if x is None else x[start:].ctypes.data for x in arrays]
+                status |= _BLOCKS(address)(*robot, blocks, *data)
                 start += blocks * lanes
+                del scratch  # until here it was written
         return status == 0
 
 
 def robot_kernel(robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
     """Kernel of a program of one robot, its constants folded into the code."""
-    width = vector_width()
-    code = RobotCode(robot)
+    width, code = vector_width(), RobotCode(robot)
     text = f'{kind} {robot!r}'
     codes = []
-    for lanes in lanes_of(kind):
-        write = partial(code.module, lanes, width, kind)
-        size = code.scratch(lanes, width)
-        codes.append((LoadedCode((text, lanes, width), write), size))
+    for lanes in _lanes_of(kind):
+        loaded = LoadedCode((text, lanes, width), partial(code.module, lanes, width, kind))
+        codes.append(Code(loaded, code.scratch(lanes, width), lanes))
     wrench_size = 0 if robot.middle.written else robot.middle.size
-    none = np.zeros(0, dtype=np.int64), np.zeros(0)
-    name, friction = 'compiled_robot', robot.friction
-    return Kernel(codes, *none, name, wrench_size, friction, lanes_of(kind))
-
-
-def lanes_of(kind: ir.Type) -> tuple[int, int]:
-    """Samples that codes compute together: one, and as many as the vector registers take."""
-    return 1, vector_width() * 8 // size_of(kind)
+    return Kernel(codes, 'compiled_robot', wrench_size, robot.friction)
 
 
 def tree_kernel(
@@ -186,57 +177,49 @@ def tree_kernel(
     environment, in the axes of the body's frame of the engine, see `frames.Frames.poses`.
     """
     wrench_size = 6 * (order + 1) * model.n_bodies if loaded else 0
-    return _loops_kernel(model, 'efforts', order, loaded, wrench_size, kind)
+    return _loops_kernel(model, _tree_codes(effort_loops, kind, order, loaded), wrench_size)
 
 
 def articulated_kernel(model: Mechanism, order: int) -> Kernel:
     """Kernel of forward dynamics that loops over the bodies of any robot without mimic joints."""
-    return _loops_kernel(model, 'articulated', order, False, (order + 1) * model.n_joints)
+    codes = _tree_codes(articulated_loops, DOUBLE, order)
+    return _loops_kernel(model, codes, (order + 1) * model.n_joints)
 
 
 def _loops_kernel(
-    model: Mechanism,
-    what: str,
-    order: int,
-    loaded: bool,
-    middle_size: int,
-    kind: ir.Type = DOUBLE,
+    model: Mechanism, codes: tuple[Loops, dict[int, LoadedCode]], middle_size: int
 ) -> Kernel:
-    """Kernel of `tree_kernel` or `articulated_kernel`, its model given as data."""
-    frames = frames_of(model)
+    """Kernel of loops over bodies, the model given as data."""
+    frames, (loops, loaded), width = frames_of(model), codes, vector_width()
     rows, kinds = constants(model, frames)
     of_bodies = np.stack([kinds, model.parent + 1, model.coordinate], axis=1)
-    integers = np.array(
-        [model.n_joints, model.n_bodies, *of_bodies.ravel()], dtype=np.int64
-    )
-    loops = _loops(what, order, loaded)
+    integers = [model.n_joints, model.n_bodies, *of_bodies.ravel()]
     base = np.zeros(loops.state_size)
     base[list(loops.gravity)] = -frames.gravity
     numbers = np.concatenate([base, rows.ravel()])
-    codes = []
-    for lanes in lanes_of(kind):
-        size = llvm_tree.tree_scratch(model, loops, lanes, vector_width())
-        codes.append((_tree_code(what, order, loaded, lanes, kind), size))
-    robot = integers, numbers, 'compiled_tree', middle_size, not model.friction
-    return Kernel(codes, *robot, lanes_of(kind))
+    made = []
+    for lanes, code in loaded.items():
+        made.append(Code(code, llvm_tree.tree_scratch(model, loops, lanes, width), lanes))
+    friction = not model.friction
+    return Kernel(made, 'compiled_tree', middle_size, friction, integers, numbers)
 
 
 @cache
-def _loops(what: str, order: int, loaded: bool) -> Loops:
-    """Loops of 'efforts' or 'articulated', made once for all robots."""
-    if what == 'articulated':
-        return articulated_loops(order)
-    return effort_loops(order, loaded)
+def _tree_codes(
+    make: Callable[..., Loops], kind: ir.Type, *arguments: Any
+) -> tuple[Loops, dict[int, LoadedCode]]:
+    """Loops over bodies and their code, made and loaded once for all robots."""
+    loops, width = make(*arguments), vector_width()
+    codes = {}
+    for lanes in _lanes_of(kind):
+        write = partial(llvm_tree.tree_module, loops, lanes, width, kind)
+        codes[lanes] = LoadedCode((f'{kind} {loops!r}', lanes, width), write)
+    return loops, codes
 
 
-@cache
-def _tree_code(
-    what: str, order: int, loaded: bool, lanes: int, kind: ir.Type
-) -> LoadedCode:
-    """Code of such loops, loaded once for all robots."""
-    loops, width = _loops(what, order, loaded), vector_width()
-    write = partial(llvm_tree.tree_module, loops, lanes, width, kind)
-    return LoadedCode((f'{kind} {loops!r}', lanes, width), write)
+def _lanes_of(kind: ir.Type) -> tuple[int, int]:
+    """Samples that codes compute together: one, and as many as the vector registers take."""
+    return 1, vector_width() * 8 // size_of(kind)
 
 
 def aligned(count: int) -> Array:

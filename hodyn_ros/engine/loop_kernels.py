@@ -14,7 +14,7 @@ import numpy as np
 from hodyn_ros.engine import following
 from hodyn_ros.engine.code_cache import LoadedCode
 from hodyn_ros.engine.compiled_python import compiled_module
-from hodyn_ros.engine.kernels import Kernel
+from hodyn_ros.engine.kernels import Code, Kernel
 
 if TYPE_CHECKING:
     from hodyn_ros.model.mechanism import Mechanism
@@ -39,15 +39,15 @@ def positions_kernel(model: Mechanism, closing: Kernel) -> Kernel:
     closure = model.closure
     assert closure is not None
     n, m, N = model.n_joints, len(closure.dependent), closure.tree.n_joints
-    work, lanes = _whole_lines(max(size for _, size in closing.codes)), closing.lanes[1]
+    work = _whole_lines(max(code.size for code in closing.codes))
+    lanes = closing.codes[1].lanes
     sizes = [n, m, N, lanes, work, n]
     tables = [*closing.program(0), *closing.program(1)]
-    robot = np.array(
-        [*sizes, *tables, *closure.independent, *closure.dependent], dtype=np.int64
-    )
+    robot = [*sizes, *tables, *closure.independent, *closure.dependent]
     numbers = np.concatenate([closure.start, 1.0 / closure.unit])
-    code = _code('close_samples'), work + following.room_size(n, m, N, lanes)
-    return Kernel([code, code], robot, numbers, 'closing', 0, True, (1, 1), [closing])
+    size = work + following.room_size(n, m, N, lanes)
+    code = Code(_code('close_samples'), size, 1)
+    return Kernel([code, code], 'closing', 0, True, robot, numbers, [closing])
 
 
 def efforts_kernel(model: Mechanism, K: int, positions: Kernel, dynamics: Kernel) -> Kernel:
@@ -69,15 +69,15 @@ def efforts_kernel(model: Mechanism, K: int, positions: Kernel, dynamics: Kernel
     closure = model.closure
     assert closure is not None
     n, N = model.n_joints, closure.tree.n_joints
-    work = _whole_lines(max(positions.codes[0][1], dynamics.codes[0][1]))
+    work = _whole_lines(max(positions.codes[0].size, dynamics.codes[0].size))
     of_positions, numbers = positions.robot
     closing = of_positions.copy()
     closing[5] = K * n
     sizes = [K, dynamics.wrench_size, (K - 2) * n, work]
-    robot = np.array([*sizes, *dynamics.program(0), *closing], dtype=np.int64)
-    code = _code('closed_efforts'), work + _LINE + K * N
+    robot = [*sizes, *dynamics.program(0), *closing]
+    code = Code(_code('closed_efforts'), work + _LINE + K * N, 1)
     name, loads = dynamics.name, dynamics.wrench_size
-    return Kernel([code, code], robot, numbers, name, loads, True, (1, 1), [positions])
+    return Kernel([code, code], name, loads, True, robot, numbers, [positions])
 
 
 def _whole_lines(count: int) -> int:

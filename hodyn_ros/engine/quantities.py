@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hodyn_ros.engine.efforts import effort_program, moving_base_program
 from hodyn_ros.engine.forward import forward_program
-from hodyn_ros.engine.links import link_program
+from hodyn_ros.engine.links import jacobian_program, link_program
 from hodyn_ros.engine.loop_program import (
     closed_effort_program,
     closing_program,
@@ -25,7 +25,7 @@ from hodyn_ros.engine.program import (
     WEIGHT,
     RobotProgram,
 )
-from hodyn_ros.engine.requests import CLOSING, COMPLETING, EFFORTS, LINK, Request
+from hodyn_ros.engine.requests import CLOSING, COMPLETING, EFFORTS, JACOBIAN, LINK, Request
 from hodyn_ros.engine.terms import term_program
 from hodyn_ros.model.mechanism import Mechanism
 
@@ -42,6 +42,7 @@ def _term(model: Mechanism, request: Request) -> RobotProgram:
 PROGRAMS: dict[str, Callable[[Mechanism, Request], RobotProgram]] = {
     EFFORTS: _efforts,
     LINK: lambda model, r: link_program(model, r.link, r.expressed_in, r.K),
+    JACOBIAN: lambda model, r: jacobian_program(model, r.link, r.expressed_in, r.K),
     **dict.fromkeys((MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT), _term),
     REGRESSOR: lambda model, r: regressor_program(model, r.K),
     PARTIALS: lambda model, r: partials_program(model, r.K, r.wrenches),

@@ -26,7 +26,7 @@ from hodyn_ros.model.mechanism import Mechanism
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
 
-EFFORTS, LINK = 'efforts', 'motion of a link'
+EFFORTS, LINK, JACOBIAN = 'efforts', 'motion of a link', 'Jacobian'
 CLOSING, COMPLETING = 'step that closes loops', 'motion of dependent joints'
 """Quantities beside those of `program`; the last two are of models with closed loops."""
 
@@ -43,13 +43,13 @@ class Request(NamedTuple):
     Attributes
     ----------
     quantity : str
-        `EFFORTS`, `LINK`, `CLOSING`, `COMPLETING`, or a name of `program`.
+        `EFFORTS`, `LINK`, `JACOBIAN`, `CLOSING`, `COMPLETING`, or a name of `program`.
     K : int
         Number of derivatives of the joint positions that take part, the zeroth included: K - 2 of
         efforts, K - 1 of twists.
     wrenches : tuple of Attachment
     link, expressed_in : str
-        Of `LINK`.
+        Of `LINK` and `JACOBIAN`.
     prescribed : tuple of int
         Joints whose motion is given to `FORWARD`, not their efforts.
     form : str or None
@@ -86,6 +86,7 @@ class Request(NamedTuple):
         K, n = self.K, model.n_joints
         shapes: dict[str, tuple[int, ...]] = {
             LINK: (K - 1, 6),
+            JACOBIAN: (K, 6, n),
             MASS_MATRIX: (K, n, n),
             CORIOLIS_MATRIX: (K - 1, n, n),
             CORIOLIS_MATRIX_OF_20: (K - 1, n, n),
@@ -104,7 +105,7 @@ class Request(NamedTuple):
         if self.quantity == FORWARD:
             return [('middle', (K - 2, n)), ('motion', (2, n)), result]
         motion = 'motion', (K, n)
-        if self.quantity == LINK:
+        if self.link:
             return [motion, ('middle', (4, 4)), result]
         if many:
             wrench = K - 2, 6
@@ -117,9 +118,10 @@ class Request(NamedTuple):
             return []
         if model.closure is not None and self.quantity != EFFORTS:
             return []
-        if self.quantity == LINK:
+        if self.link:
             tip = [None] if self.link == model.tip_link else []
-            return [(link, self.expressed_in) for link in (self.link, *tip)]
+            links = (self.link, *tip)
+            return [(self.quantity, link, self.expressed_in) for link in links]
         if self.quantity == EFFORTS and self.wrenches:
             of_links = kernel.friction and kernel.name == COMPILED_ROBOT
             return [(*chain(*self.wrenches),)] if of_links else []

@@ -36,12 +36,16 @@ class Batch(NamedTuple):
     loads: Loads
     """Wrenches with their values, of shape (N, orders, 6)."""
 
+    def part(self, which: slice) -> Batch:
+        """Some of the samples."""
+        loads = [(link, values[which]) for link, values in self.loads]
+        return Batch(self.motion[which], [x[which] for x in self.others], loads)
+
     def blocks(self, size: int) -> Iterator[tuple[slice, Batch]]:
         """Parts of at most so many samples, with where they are."""
         for start in range(0, len(self.motion), size):
             which = slice(start, start + size)
-            loads = [(link, values[which]) for link, values in self.loads]
-            yield which, Batch(self.motion[which], [x[which] for x in self.others], loads)
+            yield which, self.part(which)
 
     def packed(self) -> Array | None:
         """Rows of numbers as programs read them: other arrays, then wrenches; None without any."""
@@ -103,12 +107,13 @@ class Arguments:
         if not base_moves:
             given = [load for load in given if model.link(load[0].link).body != BASE]
         self.links = tuple(link for link, _ in given)
-        self._motion = self._along_one_axis(array)
-        self._others = [self._along_one_axis(values) for values in others]
-        self._loads = [(link, self._along_one_axis(values)) for link, values in given]
+        one_axis = self._along_one_axis
+        wrenches = [(link, one_axis(values)) for link, values in given]
+        # Of the types that they have.
+        self._given = Batch(one_axis(array), [one_axis(x) for x in others], wrenches)
 
     def _along_one_axis(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values with their leading axes broadcast and merged, of the type that they have."""
+        """Values with their leading axes broadcast and merged."""
         if values.ndim == 2:
             return np.broadcast_to(values, (self.N, *values.shape))
         whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
@@ -116,13 +121,9 @@ class Arguments:
 
     def part(self, which: slice, dtype: type[np.floating[Any]] = np.float64) -> Batch:
         """Some of the samples."""
-        motion, *others = (
-            np.ascontiguousarray(values[which], dtype=dtype)
-            for values in (self._motion, *self._others)
-        )
-        return Batch(
-            motion, others, [(link, values[which]) for link, values in self._loads]
-        )
+        motion, others, loads = self._given.part(which)
+        motion, *others = (np.ascontiguousarray(x, dtype=dtype) for x in (motion, *others))
+        return Batch(motion, others, loads)
 
     @cached_property
     def whole(self) -> Batch:
@@ -162,7 +163,8 @@ class Arguments:
         shape = (*self.batch, *result)
         if out is not None:
             _check_out(out, shape, np.dtype(dtype))
-            read = (self._motion, *self._others, *(values for _, values in self._loads))
+            motion, others, loads = self._given
+            read = motion, *others, *(values for _, values in loads)
             if any(np.may_share_memory(out, values) for values in read):
                 raise HodynError(
                     'out shares memory with what is read: the motion, efforts or a wrench.'

@@ -66,7 +66,7 @@ def forward_kinematics(
     Gravity has no part in it: the base does not accelerate. Source: Kumar and Mueller
     2021, section II-A; conversions between expressions by the product rule.
     """
-    found = quick(model, (link, expressed_in), motion)
+    found = quick(model, (LINK, link, expressed_in), motion)
     if found is not None:
         return LinkMotion(*found)
     samples = Arguments(model, motion, lowest_K=1)

@@ -1,10 +1,4 @@
-"""Geometric Jacobian of a link and its time derivatives of any order.
-
-The columns are the joint screws, seen in the expression of the twist: with the axis e and the
-velocity w of the origin in the axes of its body (X = (e, w)), the rotation R_i and the origin r_i
-of the body, joint i turns the link with R_i e and moves a point p of it with R_i w + R_i e x
-(p - r_i). Over the poses as jets, this is the Jacobian with all derivatives.
-"""
+"""Geometric Jacobian of a link and its time derivatives of any order (public entry)."""
 
 from __future__ import annotations
 
@@ -12,24 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, check_choice
+from hodyn_ros.engine.engine import compute, quick
+from hodyn_ros.engine.requests import JACOBIAN, Request
 from hodyn_ros.errors import HodynError
-from hodyn_ros.kinematics.motions import (
-    body_coordinates,
-    checked_motion,
-    link_or_tip,
-    selection_of,
-)
-from hodyn_ros.kinematics.poses import (
-    blocks,
-    bodies_to,
-    cross,
-    part,
-    poses_in_base,
-    rotations_and_origins,
-    transpose,
-)
+from hodyn_ros.kinematics.motions import checked_motion, checked_result, link_or_tip
 from hodyn_ros.lie import Jet
-from hodyn_ros.model.mechanism import Mechanism
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import EXPRESSIONS
 
 
@@ -70,24 +52,23 @@ def jacobian(
 
     Notes
     -----
-    J and its first derivative agree with Pinocchio's getFrameJacobian and
-    getFrameJacobianTimeVariation in all three expressions.
+    The columns are the screws of the joints, Mueller 2021, eqs. (7)-(9). Calls are answered as
+    those of `forward_kinematics`. J and its first derivative agree with Pinocchio's
+    getFrameJacobian and getFrameJacobianTimeVariation in all three expressions.
     """
+    found = quick(model, (JACOBIAN, link, expressed_in), motion)
+    if found is not None:
+        return np.asarray(found[1])
     motion = checked_motion(model, motion, lowest_K=1)
     check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
-    link = link_or_tip(model, link)
-    batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
-    samples = motion.reshape(-1, K, n)
-    J = np.empty((len(samples), K, 6, n))
-    for block in blocks(len(samples), 64 * model.n_bodies):
-        _, of_block = pose_and_jacobian(model, link, samples[block], expressed_in)
-        J[block] = of_block.array(1)
-    return J.reshape(*batch, K, 6, n)
+    samples = motion.reshape(-1, *motion.shape[-2:])
+    _, J = pose_and_jacobian(model, link_or_tip(model, link), samples, expressed_in)
+    return checked_result(J.reshape(*motion.shape[:-1], 6, model.n_joints), motion)
 
 
 def pose_and_jacobian(
     model: Mechanism, link: str, motion: Array, expressed_in: str
-) -> tuple[Array, Jet]:
+) -> tuple[Array, Array]:
     """Pose of a link in the base link, and its Jacobian with time derivatives.
 
     Parameters
@@ -101,38 +82,31 @@ def pose_and_jacobian(
     Returns
     -------
     pose : ndarray, shape (N, 4, 4)
-    J : Jet of ndarray, shape (N, 6, n)
-        K entries. Columns of joints that do not move the link are zero.
+    J : ndarray, shape (N, K, 6, n)
+        Columns of joints that do not move the link are zero.
 
     Raises
     ------
     MotionError
         Where closed loops do not close.
     """
+    N, K, n = motion.shape
     if model.closure is not None:
         # Loaded for those few robots that have loops.
         from hodyn_ros.kinematics.closed_loops import ClosedMotion
 
-        closed, tree = ClosedMotion(model, motion), model.closure.tree
-        pose, J = pose_and_jacobian(tree, link, closed.motion, expressed_in)
-        return pose, J @ Jet(closed.G(motion.shape[1]))
-    frame, path = model.link(link).pose, bodies_to(model, link)
-    if not path:
-        pose = np.broadcast_to(frame, (len(motion), 4, 4))
-        return pose, Jet(np.zeros((motion.shape[1], len(motion), 6, model.n_joints)))
-    C = poses_in_base(model, Jet.along(body_coordinates(model, motion), 1), path)
-    R, r = rotations_and_origins(C)
-    poses = part(C, np.s_[:, -1:]) @ frame
-    turn, p = rotations_and_origins(poses)
-    X = R @ np.stack(
-        [model.X[path, :3], model.X[path, 3:]], axis=-1
-    )  # halves of the screws
-    omega, v = (part(X, np.s_[..., half]) for half in range(2))
-    v = v + cross(omega, -r if expressed_in == 'spatial' else p - r)
-    columns = Jet(np.stack(halves, axis=-1) for halves in zip(omega, v))
-    if expressed_in == 'body':
-        columns = transpose(turn) @ columns
-    selection, shape = selection_of(model)[path], (len(motion), 6, len(path))
-    # From (N, bodies, 3, halves) to (N, 6, joints).
-    rows = (x.transpose(0, 3, 2, 1).reshape(shape) for x in columns)
-    return poses[0][:, 0], Jet(x @ selection for x in rows)
+        closed = ClosedMotion(model, motion)
+        pose, J = pose_and_jacobian(model.tree, link, closed.motion, expressed_in)
+        return pose, (Jet.along(J, 1) @ Jet(closed.G(K))).array(1)
+    found = quick(model, (JACOBIAN, link, expressed_in), motion)
+    if found is not None:
+        pose, J = found
+        return pose, J
+    pose, J = np.empty((N, 4, 4)), np.zeros((N, K, 6, n))
+    body, frame = model.link(link)
+    if body == BASE:
+        pose[:] = frame
+    else:
+        request = Request(JACOBIAN, K, link=link, expressed_in=expressed_in)
+        compute(model, request, np.ascontiguousarray(motion), pose, J)
+    return pose, J

@@ -7,7 +7,7 @@ with the samples, and the bodies if there are several, in front.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from operator import matmul
 from typing import Any
 
@@ -39,58 +39,28 @@ def poses_in_parents(model: Mechanism, q: Jet) -> Jet:
     return Jet.along(poses.reshape(*poses.shape[:-1], 4, 4).swapaxes(-1, -2), 2)
 
 
-def poses_in_base(model: Mechanism, q: Jet, bodies: Sequence[int] | None = None) -> Jet:
-    """Poses of bodies in the base, as `poses_in_parents`.
+def poses_in_base(model: Mechanism, q: Jet) -> Jet:
+    """Poses of all bodies in the base, as `poses_in_parents`.
 
     Source: local product of exponentials, Kumar and Mueller 2021, section II-A: C_i = C_p(i) B_i
     exp(X_i q_i).
-
-    Parameters
-    ----------
-    model : RobotModel
-    q : Jet of ndarray, shape (N, n_bodies)
-        Positions of all bodies' joints [rad] or [m].
-    bodies : sequence of int, optional
-        Parents before their children; by default all bodies.
     """
-    bodies = range(model.n_bodies) if bodies is None else bodies
-    functions = _joint_functions(q.map(lambda x: x.take(bodies, axis=1)))
+    functions = _joint_functions(q)
     N, n, K, terms = functions.shape
     # Leibniz's rule as a matrix, one product for all orders: binomial(k, j) f^(k-j).
     rule, binomials = np.zeros((N, n, K, K, terms)), jets.binomials(K)
     for j in range(K):
         np.multiply(functions[:, :, : K - j], binomials[j:, j, None], out=rule[:, :, j:, j])
     matrices = model.kept(_joint_matrices).reshape(-1, 4 * terms, 4)
-    at_rest = np.zeros((1, K, 4, 4))
-    at_rest[:, 0] = np.eye(4)
     # Transposed, with the derivatives along the axis behind that of the samples.
-    poses, results = {BASE: at_rest}, np.empty((n, N, K, 4, 4))
-    for slot, i in enumerate(bodies):
-        images = matrices[i] @ poses[int(model.parent[i])]
+    poses, at_rest = np.empty((n, N, K, 4, 4)), np.zeros((1, K, 4, 4))
+    at_rest[:, 0] = np.eye(4)
+    for i, p in enumerate(model.parent):
+        images = matrices[i] @ (at_rest if p == BASE else poses[p])
         images = images.reshape(len(images), K * terms, 16)
-        of_body = rule[:, slot].reshape(N, K, K * terms)
-        np.matmul(of_body, images, out=results[slot].reshape(N, K, 16))
-        poses[i] = results[slot]
-    return Jet(results.transpose(2, 1, 0, 4, 3))
-
-
-def link_poses(model: Mechanism, link: str, q: Jet) -> Jet:
-    """Poses of a link in the base, shape (N, 4, 4), from those of its bodies as above."""
-    frame, path = model.link(link).pose, bodies_to(model, link)
-    if not path:
-        count = len(q[0])
-        return jets.constant(np.broadcast_to(frame, (count, 4, 4)), len(q))
-    return part(poses_in_base(model, q, path), np.s_[:, -1]) @ frame
-
-
-def bodies_to(model: Mechanism, link: str) -> list[int]:
-    """Indices of the bodies from the base to a link, outwards; none for links of the base."""
-    path: list[int] = []
-    body = model.link(link).body
-    while body != BASE:
-        path.insert(0, body)
-        body = int(model.parent[body])
-    return path
+        of_body = rule[:, i].reshape(N, K, K * terms)
+        np.matmul(of_body, images, out=poses[i].reshape(N, K, 16))
+    return Jet(poses.transpose(2, 1, 0, 4, 3))
 
 
 def twists_of(poses: Jet, expressed_in: str) -> Jet:

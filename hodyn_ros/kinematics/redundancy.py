@@ -24,7 +24,6 @@ from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
 from hodyn_ros.kinematics.closed_loops import within_reach
 from hodyn_ros.kinematics.jacobian import pose_and_jacobian
-from hodyn_ros.kinematics.poses import bodies_to
 from hodyn_ros.lie import Jet, jets
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.mechanism import Mechanism
@@ -122,7 +121,7 @@ def _some_positions(model: Mechanism) -> Array:
 def _reach(model: Mechanism, link: str) -> float:
     """Sum of the distances [m] between successive joints up to a link, 1 if it is zero."""
     tree = model if model.closure is None else model.closure.tree
-    offsets = [*tree.B[bodies_to(tree, link), :3, 3], tree.link(link).pose[:3, 3]]
+    offsets = [*tree.B[tree.bodies_to(link), :3, 3], tree.link(link).pose[:3, 3]]
     return float(sum(np.linalg.norm(offset) for offset in offsets)) or 1.0
 
 
@@ -132,7 +131,7 @@ def _full_turns(model: Mechanism, link: str) -> NDArray[np.bool_]:
     There are none with closed loops: these may be on another branch after a full turn.
     """
     turns = np.zeros(model.n_joints, dtype=bool)
-    path = [] if model.closure is not None else bodies_to(model, link)
+    path = [] if model.closure is not None else model.bodies_to(link)
     for i in path:
         omega, v, j = model.X[i, :3], model.X[i, 3:], model.coordinate[i]
         # A helical joint advances, a mimic joint of another ratio does not turn fully.
@@ -190,7 +189,9 @@ class TaskSystem(NamedTuple):
         JointNameError
             If a joint task names a joint that is not an independent one.
         """
-        _, (J,) = pose_and_jacobian(model, link, _some_positions(model)[:, None], 'hybrid')
+        J = pose_and_jacobian(model, link, _some_positions(model)[:, None], 'hybrid')[1][
+            :, 0
+        ]
         moving = np.abs(J).max(axis=(0, 1)) > 1e-9
         if not moving.any():
             raise HodynError(
@@ -262,7 +263,7 @@ class TaskSystem(NamedTuple):
     def at(self, q: Array) -> tuple[Array, Array]:
         """Pose of the link (N, 4, 4) and matrix (N, m+p, u) at positions (N, n)."""
         pose, J = pose_and_jacobian(self.model, self.link, q[:, None], 'hybrid')
-        return pose, self.matrix(J)[0]
+        return pose, self.matrix(Jet.along(J, 1))[0]
 
     def matrix(self, J: Jet) -> Jet:
         """Matrix of the equations, dimensionless.
@@ -500,11 +501,13 @@ def joint_motions(
     motion[:, 0] = q
     x: list[Array] = []
     for k in range(K - 1):
-        known = motion[:, : k + 1]
-        a = system.matrix(pose_and_jacobian(system.model, system.link, known, 'hybrid')[1])
+        # Derivatives of the Jacobian above k are computed, too, from what is not known yet.
+        _, J = pose_and_jacobian(system.model, system.link, motion[:, :-1], 'hybrid')
+        a = system.matrix(Jet.along(J[:, : k + 1], 1))
         b = system.right_side(V[:, k], c[:, k + 1])
         if least_norm is not None:
-            a, b = least_norm.matrix(a, damping), least_norm.right_side(known[:, k], k, b)
+            a = least_norm.matrix(a, damping)
+            b = least_norm.right_side(motion[:, k], k, b)
         right = jets.remainder(b[..., None], a, x, k)
         matrix = a[0]
         if damping and least_norm is None:

@@ -330,6 +330,15 @@ class Mechanism:
                 f'The model has no link {name!r}; its links are {listed(self.links)}.'
             ) from None
 
+    def bodies_to(self, link: str) -> list[int]:
+        """Indices of the bodies from the base to a link, outwards; none for links of the base."""
+        path: list[int] = []
+        body = self.link(link).body
+        while body != BASE:
+            path.insert(0, body)
+            body = int(self.parent[body])
+        return path
+
     def joint_order(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Permutation that brings values given in the order `names` into model order.
 
