@@ -337,7 +337,7 @@ class Engine(Compiler[Request, 'Kernel']):
         """Whether a program can be recorded, and is short enough to be compiled."""
         try:
             program = self.program(request)
-        # A friction law of one's own, a loop that slides.
+        # A friction law of one's own, overconstrained loops.
         except (ModelError, ProgramTooLong):
             return False
         if request.quantity != EFFORTS or self._model.closure is not None:
