@@ -28,7 +28,6 @@ from numpy import empty
 
 from hodyn_ros.checks import MOST_DERIVATIVES, Array
 from hodyn_ros.engine.program import FORWARD, ProgramTooLong, RobotProgram
-from hodyn_ros.engine.quantities import PROGRAMS
 from hodyn_ros.engine.requests import (
     CLOSING,
     COMPILED_ROBOT,
@@ -255,6 +254,8 @@ class Engine(Compiler[Request, 'Kernel']):
         ProgramTooLong
             For more steps than `program.LONGEST`, where formulations compute the same.
         """
+        from hodyn_ros.engine.quantities import PROGRAMS  # all that records
+
         if request not in self._programs:
             self._programs[request] = PROGRAMS[request.quantity](self._model, request)
         return self._programs[request]

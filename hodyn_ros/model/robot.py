@@ -740,13 +740,23 @@ def _with_described_loops(
     start = {key: x for key, x in description.start.items() if key in tree.joint_names} | {
         **start
     }
+    return _closed(tree, found, independent or motors or known or None, start)
+
+
+def _closed(
+    tree: RobotModel,
+    described: Sequence[Loop | Coupling | ModelError],
+    independent: Sequence[str] | None,
+    start: Mapping[str, float],
+) -> RobotModel:
+    """Close loops that are described; an error says how the tree alone is read."""
     loops: list[Loop | Coupling] = []
     try:
-        for item in found:
+        for item in described:
             if isinstance(item, ModelError):
                 raise item
             loops.append(item)
-        return tree.with_loops(loops, independent or motors or known or None, start)
+        return tree.with_loops(loops, independent, start)
     except ModelError as error:
         raise ModelError(
             f'{error} With loops=() the tree alone is read; hodyn has --open-loops for that, '
