@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
@@ -28,7 +27,7 @@ from hodyn_ros.engine.efforts import effort_program
 from hodyn_ros.engine.forward import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import Attachment, RobotProgram, StraightLineProgram
-from hodyn_ros.engine.stages import GATHERED, in_stages
+from hodyn_ros.engine.stages import GATHERED, in_stages, sizes_between
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
 
@@ -77,12 +76,12 @@ class Code(NamedTuple):
     def names(self) -> dict[str, Sequence[str]]:
         """Arrays of names in the code."""
         every = self.tree.joint_names if self.model.closure else ()
-        found = {
+        names = {
             'joint_names': self.model.joint_names,
             'wrench_links': self.wrench_links,
             'all_joint_names': every,
         }
-        return {name: texts for name, texts in found.items() if texts}
+        return {name: texts for name, texts in names.items() if texts}
 
     @property
     def unit(self) -> str:
@@ -158,7 +157,7 @@ def functions_of(code: Code) -> list[Function]:
     """All functions of the dynamics."""
     n, links = code.model.n_joints, len(code.wrench_links)
     closed = code.tree.n_joints if code.model.closure else 0
-    found = []
+    functions = []
     for loaded in sorted({False, bool(links)}):
         for r in code.orders:
             arrays = {
@@ -170,13 +169,13 @@ def functions_of(code: Code) -> list[Function]:
             name = f'{code.name}_inverse_dynamics_{r}{"_with_wrenches" * loaded}'
             what = f'{RESULTS[r]}{", with wrenches" * loaded}.'
             sizes = {array: size for array, size in arrays.items() if size}
-            found.append(Function(name, what, sizes, r, loaded))
+            functions.append(Function(name, what, sizes, r, loaded))
     for r in code.orders if code.forward else ():
         what = f'{RESULTS[r].replace("Efforts", "Accelerations")}.'
         sizes = {'motion': 2 * n, 'effort': (r + 1) * n, 'acceleration': (r + 1) * n}
         name = f'{code.name}_forward_dynamics_{r}'
-        found.append(Function(name, what, sizes, r, forward=True))
-    return found
+        functions.append(Function(name, what, sizes, r, forward=True))
+    return functions
 
 
 def _declaration(code: Code, function: str, arrays: Sequence[str], first: str = '') -> str:
@@ -281,13 +280,13 @@ def _cpp_function(function: Function) -> str:
         'wrench': f'Wrenches<{order + 1}>',
         'effort': made,
     }
-    *given, result = sizes
+    *inputs, result = sizes
     return _CPP_FUNCTION.substitute(
         what=what,
         made=made,
         name='forward_dynamics' if forward else 'inverse_dynamics',
-        one=', '.join(f'const {types[array]} & {array}' for array in given),
-        many=', '.join(f'const {types[array]} * {array}' for array in given),
+        one=', '.join(f'const {types[array]} & {array}' for array in inputs),
+        many=', '.join(f'const {types[array]} * {array}' for array in inputs),
         result=result,
         function=name,
         numbers=', '.join(f'numbers(&{array})' for array in sizes),
@@ -393,6 +392,11 @@ _OF_BLOCKS = {
 }
 
 
+def _c_name(array: str) -> str:
+    """Name in C of an array between the stages of a program."""
+    return _FUNCTIONS[array][1] if array in _FUNCTIONS else array
+
+
 def _lanes(code: Code, used: set[str]) -> str:
     """Parts of lanes.c that define names that are used."""
     lanes = '8' if code.precision.suffix else '4'
@@ -434,9 +438,8 @@ def program_function(
     real, is_long = code.precision.type, len(robot.program.operations) > LONGEST_FUNCTION
     stages = in_stages(robot.program, LENGTH_OF_PARTS if is_long else None)
     element = _elements(code, robot, [*arguments][-1])
-    counts = Counter(output.array for stage in stages[:-1] for output in stage.outputs)
-    inner = {_FUNCTIONS[x][1]: counts[a] for a, names in GATHERED.items() for x in names}
-    sizes = {**counts, **inner, **arguments}
+    between = sizes_between([stages])
+    sizes = {_c_name(array): size for array, size in between.items()} | dict(arguments)
     moves = [f'{n}, all_{array} + {n} * s, {array});' for array, n in arguments.items()]
     text, one, block = '', [], [f'interleave(n - s, {move}' for move in moves[:-1]]
     for number, program in enumerate(stages):
@@ -496,24 +499,25 @@ def _part(
 ) -> _Part:
     """Functions of statements that use some of the arrays."""
     used, written = names_in(lines), {line.partition('[')[0] for line in lines}
-    here = [array for array in arrays if array in used]
+    passed = [array for array in arrays if array in used]
     parameters = ', '.join(
-        f'{"" if array in written else "const "}{real} *RESTRICT {array}' for array in here
+        f'{"" if array in written else "const "}{real} *RESTRICT {array}'
+        for array in passed
     )
-    given = ', '.join(here)
+    arguments = ', '.join(passed)
     # Promised where it lets compilers compute lanes together; one by one it slows GCC down.
     plain = parameters.replace('RESTRICT ', '')
     text = f'\nINLINE void {name}(\n    const int L, {plain})\n{_body(lines)}'
     around = '\nSEPARATE void {}({})\n{}'
-    one = f'{name}(1, {given});'
+    one = f'{name}(1, {arguments});'
     if is_separate:
         text += around.format(f'{name}_one', parameters, _body([one]))
-        one = f'{name}_one({given});'
+        one = f'{name}_one({arguments});'
     if is_batched:
-        call = f'    {name}(LANES, {" + l, ".join(here)} + l);'
+        call = f'    {name}(LANES, {" + l, ".join(passed)} + l);'
         loop = ['int l;', 'for (l = 0; l < LANES; ++l) {', call, '}']
         text += around.format(f'{name}_block', parameters, _body(loop))
-    return _Part(text, one, f'{name}_block({given});')
+    return _Part(text, one, f'{name}_block({arguments});')
 
 
 def _body(
@@ -550,10 +554,10 @@ def _functions_of_one(
 
 def _functions_of_block(array: str, indices: Sequence[int]) -> str:
     """Statement for the functions of arguments of a block of samples."""
-    arrays = [array, *(_FUNCTIONS[name][1] for name in GATHERED[array])]
+    arrays = map(_c_name, (array, *GATHERED[array]))
     start = f' + {indices[0]} * LANES' if indices[0] else ''
-    places = ', '.join(f'{name}{start}' for name in arrays)
-    return f'{_OF_BLOCKS[array]}({len(indices)} * LANES, {places});'
+    pointers = ', '.join(f'{name}{start}' for name in arrays)
+    return f'{_OF_BLOCKS[array]}({len(indices)} * LANES, {pointers});'
 
 
 def _elements(code: Code, robot: RobotProgram, result: str) -> Callable[[str, int], str]:
@@ -562,7 +566,7 @@ def _elements(code: Code, robot: RobotProgram, result: str) -> Callable[[str, in
     The result has another name in C.
     """
     n, closure = robot.n_joints, code.model.closure
-    place = {int(j): i for i, j in enumerate(closure.independent)} if closure else {}
+    column = {int(j): i for i, j in enumerate(closure.independent)} if closure else {}
 
     def element(array: str, index: int) -> str:
         if array == robot.result.array:
@@ -579,11 +583,9 @@ def _elements(code: Code, robot: RobotProgram, result: str) -> Callable[[str, in
             if not k:
                 array, index = 'closed', j
             elif result == 'change':
-                array, index = 'way', place[j]
+                array, index = 'way', column[j]
             else:
-                index = k * len(place) + place[j]
-        elif array in _FUNCTIONS:
-            array = _FUNCTIONS[array][1]
-        return f'{array}[{index}*L]'
+                index = k * len(column) + column[j]
+        return f'{_c_name(array)}[{index}*L]'
 
     return element

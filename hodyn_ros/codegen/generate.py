@@ -206,16 +206,16 @@ def _checked_code(
 
 def _checked_orders(orders: int | Iterable[int]) -> tuple[int, ...]:
     """Orders, ascending and each once; one number stands for all up to it."""
-    given = tuple(orders) if isinstance(orders, Iterable) else (orders,)
+    numbers = tuple(orders) if isinstance(orders, Iterable) else (orders,)
     possible = range(HIGHEST_ORDER + 1)
-    if not given or any(
-        isinstance(order, bool) or order not in possible for order in given
+    if not numbers or any(
+        isinstance(order, bool) or order not in possible for order in numbers
     ):
         raise RequestError(
             f'order is {orders!r}, expected a number from 0 to {HIGHEST_ORDER} or a sequence of '
             'such numbers.'
         )
-    chosen = given if isinstance(orders, Iterable) else range(given[0] + 1)
+    chosen = numbers if isinstance(orders, Iterable) else range(numbers[0] + 1)
     return tuple(sorted({int(order) for order in chosen}))
 
 

@@ -117,8 +117,8 @@ def statements(
                 expression = Expression(name, ATOM)
         expressions.append(expression)
     for output in program.outputs:
-        place = element(output.array, output.index)
-        lines.append(f'{place} = {expressions[output.step].text};')
+        target = element(output.array, output.index)
+        lines.append(f'{target} = {expressions[output.step].text};')
     return lines
 
 

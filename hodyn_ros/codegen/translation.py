@@ -187,8 +187,8 @@ class _Function(ast.NodeTransformer):
             self._written.add(array)
         if array not in self._columns:
             return self.generic_visit(node)
-        places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        row, *column = map(self.visit, places)
+        indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        row, *column = map(self.visit, indices)
         start = ast.BinOp(row, ast.Mult(), ast.Name(self._columns[array]))
         if not column:
             return ast.BinOp(node.value, ast.Add(), start)

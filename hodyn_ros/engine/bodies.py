@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from hodyn_ros.engine.vectors import (
     AXIS,
+    NULL,
     ZERO,
     Matrix,
     Number,
@@ -30,6 +31,9 @@ from hodyn_ros.lie.jets import Jet, constant, evaluate, turned
 
 Angle = tuple[Number, Number]
 """Cosine and sine of an angle."""
+
+Screw = tuple[Vector, Vector]
+"""Angular and linear part of a twist or of an acceleration."""
 
 
 class JointFrame(NamedTuple):
@@ -178,7 +182,7 @@ class JointMotion(NamedTuple):
         return Vector(0.0, 0.0, self.joint.slide * self.q)
 
     @property
-    def screw(self) -> tuple[Vector, Vector]:
+    def screw(self) -> Screw:
         """Twist of the joint with the rate 1, in the body's axes."""
         return AXIS * self.joint.turn, AXIS * self.joint.slide
 
@@ -258,7 +262,7 @@ class JointMotion(NamedTuple):
         p = self._before_turn(parent.p + self.joint.d) + self.slide
         return Pose(axes, self._turned(p, -1.0))
 
-    def screw_outward(self, w: Vector, v: Vector) -> tuple[Vector, Vector]:
+    def screw_outward(self, w: Vector, v: Vector) -> Screw:
         """Components of a twist for the body's frame, from those for its parent's.
 
         The twist is the same: only axes and the point whose velocity counts change.
@@ -267,7 +271,7 @@ class JointMotion(NamedTuple):
         w = self.to_child(w)
         return w, v + w.cross(self.slide)
 
-    def twist_outward(self, w: Vector, v: Vector) -> tuple[Vector, Vector]:
+    def twist_outward(self, w: Vector, v: Vector) -> Screw:
         """Twist of the body's frame in its own axes, from that of its parent's.
 
         Parameters
@@ -335,7 +339,7 @@ def base_motion(a: Vector, order: int) -> BodyMotion:
         Highest derivative r of the efforts.
     """
     constants = Vector(*(constant(component, order + 1) for component in a))
-    return BodyMotion(ZERO, constants, Matrix(ZERO, ZERO, ZERO))
+    return BodyMotion(ZERO, constants, NULL)
 
 
 def load_of(values: Sequence[Number]) -> Load:

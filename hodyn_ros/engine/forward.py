@@ -26,33 +26,33 @@ section 7.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from operator import add
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hodyn_ros.engine.bodies import (
+    NO_LOAD,
     Angle,
-    Body,
     BodyMotion,
     JointMotion,
     Load,
+    Screw,
     body_motion,
     load_of,
 )
 from hodyn_ros.engine.efforts import RigidBodies, apparent_acceleration
 from hodyn_ros.engine.frames import frames, frames_of
 from hodyn_ros.engine.program import LONGEST, Attachment, Part, Recorder, RobotProgram
-from hodyn_ros.engine.terms import mass_rows
+from hodyn_ros.engine.terms import Blocks, Composite, Sums, mass_rows
 from hodyn_ros.engine.vectors import (
     AXIS,
+    NULL,
     ZERO,
     Matrix,
     Number,
     Vector,
-    complement,
-    cross_matrix,
     full_matrix,
-    matrix,
+    plus_unit,
     trace,
 )
 from hodyn_ros.engine.walker import (
@@ -194,20 +194,13 @@ class Factors:
 # --- Articulated bodies --------------------------------------------------------------------------
 
 
-class Inertia(NamedTuple):
-    """Matrix [[A, H], [H^T, m]] that makes moment and force of (w', a).
-
-    Three 3x3 matrices in body axes, about the origin of the body's frame.
-    """
+@dataclass(frozen=True)
+class Inertia(Sums):
+    """Articulated inertia [[A, H], [H^T, m]]: it makes moment and force of (w', a)."""
 
     A: Matrix
     H: Matrix
     m: Matrix
-
-    def load(self, e: Vector, u: Vector) -> Load:
-        """Product with (e, u)."""
-        n = self.A @ e + self.H @ u
-        return Load(n, self.H.T @ e + self.m @ u)
 
     def moved(self, d: Vector) -> Inertia:
         """Inertia about an origin from which the present one is at d."""
@@ -216,23 +209,28 @@ class Inertia(NamedTuple):
         A = self.A + _crossed(self.H, d)
         return Inertia(A + _crossed(H, d).T, H, self.m)
 
+    def matrix(self) -> Blocks:
+        """Inertia matrix."""
+        return Blocks(self.A, self.H, self.H.T, self.m)
 
-class Moments(NamedTuple):
+
+@dataclass(frozen=True)
+class Moments(Sums):
     """Mass, first moment and trace of the second ones of all that a joint carries."""
 
     mass: Number
     h: Vector
     trace: Number
 
-    def __add__(self, other: Any) -> Moments:
-        """Sum of the moments of two groups of bodies."""
-        h = self.h + other.h
-        return Moments(self.mass + other.mass, h, self.trace + other.trace)
-
     def moved(self, d: Vector) -> Moments:
         """Moments about an origin from which the present one is at d."""
         h = self.h + d * self.mass
         return Moments(self.mass, h, self.trace + d @ (self.h + h))
+
+    def matrix(self) -> Blocks:
+        """Diagonal matrix that bounds those of all parts of the inertia."""
+        trace, mass = plus_unit(NULL, self.trace), plus_unit(NULL, self.mass)
+        return Blocks(trace, NULL, NULL, mass)
 
 
 class _State(NamedTuple):
@@ -242,7 +240,7 @@ class _State(NamedTuple):
     a: Vector
     load: Load
     turn: Angle
-    c: tuple[Vector, Vector]
+    c: Screw
     p: Load
     inertia: Inertia
     U: Load
@@ -261,16 +259,15 @@ def articulated_loops(order: int) -> Loops:
         steps.append((True, partial(_inward, k)))
     steps.append((False, partial(_outward, order + 1, True)))
     v = vector_of_jets(order + 1)
-    zero, none = Matrix(ZERO, ZERO, ZERO), Load(ZERO, ZERO)
     state = _State(
         vector_of_jets(order + 2),
         v,
         Load(v, v),
         (0.0, 0.0),
         (ZERO, ZERO),
-        none,
-        Inertia(zero, zero, zero),
-        none,
+        NO_LOAD,
+        Inertia(NULL, NULL, NULL),
+        NO_LOAD,
         0.0,
         0.0,
         Moments(0.0, ZERO, 0.0),
@@ -293,7 +290,7 @@ def _outward(k: int, last: bool, tree: BodyOfTree) -> tuple[_State, _State]:
         rates.append(found)
         e = e + own.c[0] + AXIS * (tree.joint.turn * found)
         u = u + own.c[1] + AXIS * (tree.joint.slide * found)
-        n, f = own.inertia.load(e, u) + own.p
+        n, f = own.inertia.matrix() @ (e, u) + own.p
         load = Load(own.load.n.followed(n, k - 1), own.load.f.followed(f, k - 1))
         own = own._replace(w=own.w.followed(e, k), a=own.a.followed(u, k - 1), load=load)
     if last:
@@ -306,11 +303,13 @@ def _outward(k: int, last: bool, tree: BodyOfTree) -> tuple[_State, _State]:
     motion = joint.outward(body_motion(w.followed(ZERO), a.followed(ZERO)))
     c = motion.w.order(k + 1), motion.a.order(k)
     if k == 0:
+        mass, h, J = tree.body.mass, tree.body.h, full_matrix(tree.body.J)
+        A, H, _, m = Composite(mass, h, J).matrix()
         own = own._replace(
             w=own.w.followed(motion.w.order(0), 0),
             turn=(joint.sine, joint.cosine),
-            inertia=_rigid(tree.body),
-            carried=Moments(tree.body.mass, tree.body.h, trace(full_matrix(tree.body.J))),
+            inertia=Inertia(A, H, m),
+            carried=Moments(mass, h, trace(J)),
         )
     # The inertial load with the own acceleration zero.
     known = body_motion(own.w.followed(ZERO, k + 1), own.a.followed(ZERO, k))
@@ -322,12 +321,10 @@ def _inertia(tree: BodyOfTree) -> tuple[_State, _State]:
     """Articulated inertia: what the joint makes of it, and what the parent gets."""
     own, parent = tree.own, tree.parent
     joint = JointMotion(tree.joint, tree.position([]), *own.turn)
-    turn, slide = tree.joint.turn, tree.joint.slide
-    U = own.inertia.load(*joint.screw)
+    U = own.inertia.matrix() @ joint.screw
     d = joint.effort(U) + tree.armature
     # Beside the inertia of all that the joint carries a smaller one is rounding.
-    carried = own.carried
-    size = turn * carried.trace + slide * (slide * carried.mass) + tree.armature
+    size = joint.effort(own.carried.matrix() @ joint.screw) + tree.armature
     inverse = tree.recorder.inverse(d, size)
     n, f = U.n * (-1.0 * inverse), U.f * (-1.0 * inverse)
     passed = Inertia(
@@ -335,14 +332,9 @@ def _inertia(tree: BodyOfTree) -> tuple[_State, _State]:
         own.inertia.H + n.outer(U.f),
         own.inertia.m + f.outer(U.f),
     )
-    if joint.slides:
-        arm = joint.slide.order(0)
-        passed, carried = passed.moved(arm), carried.moved(arm)
-    passed = Inertia(*map(joint.matrix_to_parent, passed)).moved(tree.joint.d)
-    carried = carried._replace(h=joint.to_parent(carried.h)).moved(tree.joint.d)
     return own._replace(U=U, inverse=inverse), parent._replace(
-        inertia=Inertia(*map(add, parent.inertia, passed)),
-        carried=parent.carried + carried,
+        inertia=parent.inertia + passed.inward(joint),
+        carried=parent.carried + own.carried.inward(joint),
     )
 
 
@@ -350,7 +342,7 @@ def _inward(k: int, tree: BodyOfTree) -> tuple[_State, _State]:
     """Pass k towards the base: loads of order k as long as the parent's acceleration is zero."""
     own, parent = tree.own, tree.parent
     joint = JointMotion(tree.joint, tree.position([*_rates(tree, k), 0.0]), *own.turn)
-    b = own.inertia.load(*own.c) + own.p
+    b = own.inertia.matrix() @ own.c + own.p
     u = tree.recorder.input('effort', k) - joint.effort(b)
     factor = u * own.inverse
     n, f = b.n + own.U.n * factor, b.f + own.U.f * factor
@@ -369,13 +361,6 @@ def _rates(tree: BodyOfTree, k: int) -> list[Number]:
 def _first(v: Vector, count: int) -> Vector:
     """First entries of jets."""
     return Vector(*(jet[:count] for jet in v))
-
-
-def _rigid(body: Body) -> Inertia:
-    """Inertia of a body alone."""
-    m = body.mass
-    A, H = complement(full_matrix(body.J)), cross_matrix(body.h)
-    return Inertia(A, H, matrix(m, 0.0, 0.0, 0.0, m, 0.0, 0.0, 0.0, m))
 
 
 def _crossed(M: Matrix, d: Vector) -> Matrix:

@@ -15,17 +15,8 @@ from hodyn_ros.engine.stages import GATHERED
 
 # Up to here the three-part reduction of the argument is exact.
 LARGEST_REDUCED = 2.0**20
-
-
-def _half_pi() -> tuple[float, float, float]:
-    """Three numbers whose sum is pi/2; k times the first two is exact for k of few bits."""
-    high, low = 1.5707963267948966, 6.123233995736766e-17
-    scale = 2.0**32
-    first = int(high * scale) / scale
-    return first, high - first, low
-
-
-HALF_PI = _half_pi()
+HALF_PI = (1.5707963267341256, 6.077094383272197e-11, 6.123233995736766e-17)
+"""pi/2 in three parts, the first two with so few bits that k times them is exact."""
 LOG_2 = (0.6931471803691238, 1.9082149292705877e-10)
 """log 2 in two parts, the first with so few bits that k times it is exact."""
 
@@ -78,17 +69,19 @@ class ArrayFunctions:
         chunks, *pointers = function.args
         with loop(builder, chunks) as chunk:
             start = builder.mul(chunk, ir.Constant(INTEGER, self._width))
-            places = [writer.at(pointer, start) for pointer in pointers]
-            value = writer.load_lanes(places[0])
-            for result, place in zip(_FORMULAS[array](writer, value), places[1:]):
-                writer.store_lanes(result, place)
+            ends = [writer.at(pointer, start) for pointer in pointers]
+            value = writer.load_lanes(ends[0])
+            for result, end in zip(_FORMULAS[array](writer, value), ends[1:]):
+                writer.store_lanes(result, end)
             if array == 'angle':
-                _correct_large(writer, value, places)
+                _correct_large(writer, value, ends)
         builder.ret_void()
         return function
 
 
-def _correct_large(writer: LaneWriter, value: ir.Value, places: Sequence[ir.Value]) -> None:
+def _correct_large(
+    writer: LaneWriter, value: ir.Value, pointers: Sequence[ir.Value]
+) -> None:
     """Leave sines and cosines of numbers that are large or not finite to the C library."""
     builder = writer.builder
     limit = 1.57 * LARGEST_REDUCED
@@ -102,13 +95,13 @@ def _correct_large(writer: LaneWriter, value: ir.Value, places: Sequence[ir.Valu
         )
     with builder.if_then(large, likely=False):
         with loop(builder, ir.Constant(INTEGER, writer.lanes)) as lane:
-            number = builder.load(writer.at(places[0], lane), align=8)
-            for name, place in zip(('hodyn_sine', 'hodyn_cosine'), places[1:]):
+            number = builder.load(writer.at(pointers[0], lane), align=8)
+            for name, pointer in zip(('hodyn_sine', 'hodyn_cosine'), pointers[1:]):
                 function = builder.module.globals.get(name) or ir.Function(
                     builder.module, ir.FunctionType(DOUBLE, [DOUBLE]), name
                 )
                 result = builder.call(function, [number])
-                builder.store(result, writer.at(place, lane), align=8)
+                builder.store(result, writer.at(pointer, lane), align=8)
 
 
 def _step(writer: LaneWriter, value: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -141,13 +134,13 @@ def _sine_cosine(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         writer, square, [(-1.0) ** j / factorial(2 * j) for j in range(1, 10)]
     )
     cosine = writer.add(writer.number(1.0), writer.multiply(square, cosine))
-    whole = writer.whole
-    quadrant = builder.bitcast(shifted, whole(0).type)
-    odd = builder.icmp_unsigned('!=', builder.and_(quadrant, whole(1)), whole(0))
+    integer = writer.integer
+    quadrant = builder.bitcast(shifted, integer(0).type)
+    odd = builder.icmp_unsigned('!=', builder.and_(quadrant, integer(1)), integer(0))
     sine, cosine = builder.select(odd, cosine, sine), builder.select(odd, sine, cosine)
     signed = []
-    for value, turned in ((sine, quadrant), (cosine, builder.add(quadrant, whole(1)))):
-        sign = builder.shl(builder.and_(turned, whole(2)), whole(62))
+    for value, turned in ((sine, quadrant), (cosine, builder.add(quadrant, integer(1)))):
+        sign = builder.shl(builder.and_(turned, integer(2)), integer(62))
         bits = builder.xor(builder.bitcast(value, sign.type), sign)
         signed.append(builder.bitcast(bits, writer.type))
     return signed[0], signed[1]
@@ -209,9 +202,9 @@ def _exponential(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         r, _polynomial(writer, r, [1.0 / factorial(j) for j in range(1, 15)])
     )
     # k, in the low bits of what was shifted, is the exponent of a power of two.
-    place = writer.whole(52)
-    integers = place.type
-    exponent = builder.shl(builder.bitcast(shifted, integers), place)
+    shift = writer.integer(52)
+    integers = shift.type
+    exponent = builder.shl(builder.bitcast(shifted, integers), shift)
     one = writer.number(1.0)
     power = builder.bitcast(
         builder.add(builder.bitcast(one, integers), exponent), writer.type

@@ -7,9 +7,10 @@ so that users keep their arrays in the order of samples.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import MappingProxyType
+from functools import reduce
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -46,12 +47,24 @@ class Elements(NamedTuple):
     Attributes
     ----------
     pointer : ir.Value
+    stride : int or ir.Value
+        Numbers from one element to the next.
     for_each_lane : bool
         Whether an element has a number for each lane, side by side, or one for all.
     """
 
     pointer: ir.Value
-    for_each_lane: bool
+    stride: int | ir.Value
+    for_each_lane: bool = True
+
+
+def product(builder: ir.IRBuilder, *factors: int | ir.Value) -> ir.Value:
+    """Product of integers, written where the builder stands."""
+    constant = math.prod(x for x in factors if isinstance(x, int))
+    values = [x for x in factors if not isinstance(x, int)]
+    if constant != 1 or not values:
+        values.append(ir.Constant(INTEGER, constant))
+    return reduce(builder.mul, values)
 
 
 class LaneWriter:
@@ -80,60 +93,54 @@ class LaneWriter:
 
     def number(self, value: float) -> ir.Constant:
         """Constant, the same in all lanes."""
-        if self.lanes == 1:
-            return ir.Constant(self.kind, value)
-        return ir.Constant(self.type, [ir.Constant(self.kind, value)] * self.lanes)
+        return self._constant(self.kind, value)
 
-    def whole(self, value: int) -> ir.Constant:
+    def _constant(self, kind: ir.Type, value: float) -> ir.Constant:
+        one = ir.Constant(kind, value)
+        if self.lanes == 1:
+            return one
+        return ir.Constant(in_lanes(kind, self.lanes), [one] * self.lanes)
+
+    def integer(self, value: int) -> ir.Constant:
         """Integer, the same in all lanes."""
-        if self.lanes == 1:
-            return ir.Constant(INTEGER, value)
-        return ir.Constant(ir.VectorType(INTEGER, self.lanes), [value] * self.lanes)
+        return self._constant(INTEGER, value)
 
-    def at(self, pointer: ir.Value, index: int | ir.Value) -> ir.Value:
-        """Pointer to an element of one number."""
-        if isinstance(index, int):
-            if index == 0:
-                return pointer
-            index = ir.Constant(INTEGER, index)
-        return self.builder.gep(pointer, [index], inbounds=True)
+    def at(self, pointer: ir.Value, *factors: int | ir.Value) -> ir.Value:
+        """Pointer to a number, whose index is a product."""
+        return self.builder.gep(pointer, [product(self.builder, *factors)], inbounds=True)
 
     def load(self, array: Elements, index: int) -> ir.Value:
-        """Element of an array, in all lanes.
-
-        Parameters
-        ----------
-        array : Elements
-            Without numbers for each lane, its one number goes into all lanes.
-        index : int
-        """
+        """Element of an array, in all lanes."""
+        pointer = self.at(array.pointer, index, array.stride)
         if array.for_each_lane:
-            return self.load_lanes(self.at(array.pointer, index * self.lanes))
-        one = LaneWriter(self.builder, 1, self.kind)
-        return self.spread(one.load_lanes(self.at(array.pointer, index)))
+            return self.load_lanes(pointer)
+        return self.spread(LaneWriter(self.builder, 1, self.kind).load_lanes(pointer))
 
     def load_lanes(self, pointer: ir.Value) -> ir.Value:
         """Numbers of all lanes from where a pointer points."""
         kind = pointer.type.pointee
-        if self.lanes > 1:
-            pointer = self.builder.bitcast(pointer, in_lanes(kind, self.lanes).as_pointer())
-        value = self.builder.load(pointer, align=size_of(kind))
+        value = self.builder.load(self._lanes_at(pointer), align=size_of(kind))
         return self._converted(value, kind, self.kind)
 
     def store_lanes(self, value: ir.Value, pointer: ir.Value) -> None:
         """Write the numbers of all lanes to where a pointer points."""
         kind = pointer.type.pointee
-        if self.lanes > 1:
-            pointer = self.builder.bitcast(pointer, in_lanes(kind, self.lanes).as_pointer())
         value = self._converted(value, self.kind, kind)
-        self.builder.store(value, pointer, align=size_of(kind))
+        self.builder.store(value, self._lanes_at(pointer), align=size_of(kind))
 
-    def _converted(self, value: ir.Value, given: ir.Type, wanted: ir.Type) -> ir.Value:
+    def _lanes_at(self, pointer: ir.Value) -> ir.Value:
+        """Pointer to the numbers of all lanes, from that to the first."""
+        if self.lanes == 1:
+            return pointer
+        kind = in_lanes(pointer.type.pointee, self.lanes)
+        return self.builder.bitcast(pointer, kind.as_pointer())
+
+    def _converted(self, value: ir.Value, kind: ir.Type, target: ir.Type) -> ir.Value:
         """Numbers in all lanes as those of another kind."""
-        if given == wanted:
+        if kind == target:
             return value
-        convert = self.builder.fptrunc if wanted == SINGLE else self.builder.fpext
-        return convert(value, in_lanes(wanted, self.lanes))
+        convert = self.builder.fptrunc if target == SINGLE else self.builder.fpext
+        return convert(value, in_lanes(target, self.lanes))
 
     def spread(self, value: ir.Value) -> ir.Value:
         """One number in all lanes."""
@@ -168,37 +175,11 @@ class LaneWriter:
         reciprocal = self.builder.fdiv(self.number(1.0), pivot)
         return self.builder.select(regular, reciprocal, self.number(float('nan')))
 
-    def run(
-        self,
-        program: StraightLineProgram,
-        arrays: Mapping[str, Elements],
-        strided: Mapping[str, tuple[ir.Value, ir.Value]] = MappingProxyType({}),
-    ) -> None:
-        """Write a program, without functions of `stages.GATHERED`, that reads and writes arrays.
-
-        The elements of strided ones, given by pointer and stride, have a number for each lane and
-        are a stride apart.
-
-        Parameters
-        ----------
-        program : StraightLineProgram
-        arrays : mapping of str to Elements
-            All that are read or written but the strided ones.
-        strided : mapping of str to (pointer, stride)
-        """
+    def run(self, program: StraightLineProgram, arrays: Mapping[str, Elements]) -> None:
+        """Write a program of arrays, without functions of `stages.GATHERED`."""
         values: list[ir.Value] = []
-
-        def place(array: str, index: int) -> ir.Value:
-            if array not in strided:
-                return self.at(arrays[array].pointer, index * self.lanes)
-            pointer, stride = strided[array]
-            distance = self.builder.mul(ir.Constant(INTEGER, index), stride)
-            return self.at(pointer, distance)
-
         for kind, a, b in program.operations:
-            if kind == 'input' and a in strided:
-                values.append(self.load_lanes(place(a, b)))
-            elif kind == 'input':
+            if kind == 'input':
                 values.append(self.load(arrays[a], b))
             elif kind == 'constant':
                 values.append(self.number(a))
@@ -206,7 +187,8 @@ class LaneWriter:
                 operands = (values[a],) if b is None else (values[a], values[b])
                 values.append(getattr(self, kind)(*operands))
         for array, index, step in program.outputs:
-            self.store_lanes(values[step], place(array, index))
+            pointer, stride, _ = arrays[array]
+            self.store_lanes(values[step], self.at(pointer, index, stride))
 
 
 @contextmanager
@@ -230,7 +212,7 @@ def loop(
     builder.position_at_end(head)
     step = builder.phi(INTEGER)
     step.add_incoming(ir.Constant(INTEGER, 0), before)
-    kept: list[ir.Value] = []
+    next_values: list[ir.Value] = []
     if carried is not None:
         value = builder.phi(carried.type)
         value.add_incoming(carried, before)
@@ -238,10 +220,10 @@ def loop(
     builder.position_at_end(body)
     one = ir.Constant(INTEGER, 1)
     index = builder.sub(builder.sub(count, one), step) if backward else step
-    yield index if carried is None else (index, value, kept.append)
+    yield index if carried is None else (index, value, next_values.append)
     step.add_incoming(builder.add(step, one), builder.block)
     if carried is not None:
-        value.add_incoming(kept[0], builder.block)
+        value.add_incoming(next_values[0], builder.block)
     builder.branch(head)
     builder.position_at_end(end)
 
@@ -258,8 +240,8 @@ EVALUATE = ir.FunctionType(
 
 integers, constants: the robot, where it is not folded into the function; scratch: workspace;
 motion, middle, result: of blocks times lanes samples, contiguous, of the kind of numbers that the
-code computes with. The middle one is read, such as
-wrenches, or is a second result, or is not there. The status is 0 if all three are finite.
+code computes with. The middle one is read, such as wrenches, or is a second result, or is not
+there. The status is 0 if all three are finite.
 """
 
 
@@ -319,33 +301,36 @@ def evaluate_function(
     builder = ir.IRBuilder(function.append_basic_block())
     writer = LaneWriter(builder, lanes, kind)
     motion, middle, result = (builder.bitcast(x, kind.as_pointer()) for x in arrays)
-    per_block = ir.Constant(INTEGER, lanes)
-    counts = [builder.mul(size, per_block) for size in sizes(builder, integers)]
+    sizes_of_one = sizes(builder, integers)
+    counts = [product(builder, size, lanes) for size in sizes_of_one]
     # In scratch: the transposed arrays of a block, then the body's own.
-    work = scratch
-    places = []
-    if lanes > 1:
+    free, transposed = scratch, []
+    if lanes > 1:  # one lane stays in place
         for count in counts:
-            places.append(builder.bitcast(work, kind.as_pointer()))
-            work = writer.at(work, count)
-    with loop(builder, blocks, ir.Constant(INTEGER, 0)) as (block, found, next_found):
+            transposed.append(builder.bitcast(free, kind.as_pointer()))
+            free = writer.at(free, count)
+    with loop(builder, blocks, ir.Constant(INTEGER, 0)) as (block, wrong_before, carry):
         arrays = [
-            writer.at(array, builder.mul(block, count))
+            writer.at(array, block, count)
             for array, count in zip((motion, middle, result), counts)
         ]
-        # None for one lane, which stays in place.
-        each = [*zip(arrays, places, counts, written)]
-        for array, place, count, _ in (one for one in each if not one[3]):
-            _transpose(writer, array, place, count, back=False)
-        first, second, third = places or arrays
-        body(Block(writer, integers, constants, first, second, third, work))
-        for array, place, count, _ in (one for one in each if one[3]):
-            _transpose(writer, array, place, count, back=True)
-        wrong = found
+
+        def transpose(back: bool) -> None:
+            for array, elements, size, its in zip(
+                arrays, transposed, sizes_of_one, written
+            ):
+                if its == back:
+                    _transpose(writer, array, elements, size, back)
+
+        transpose(back=False)
+        first, second, third = transposed or arrays
+        body(Block(writer, integers, constants, first, second, third, free))
+        transpose(back=True)
+        wrong = wrong_before
         for array, count in zip(arrays, counts):
             wrong = builder.or_(wrong, builder.call(inspection, [array, count]))
-        next_found(wrong)
-    builder.ret(found)
+        carry(wrong)
+    builder.ret(wrong_before)
 
 
 def _inspection(module: ir.Module, width: int, kind: ir.Type) -> ir.Function:
@@ -360,18 +345,17 @@ def _inspection(module: ir.Module, width: int, kind: ir.Type) -> ir.Function:
     start = ir.Constant(INTEGER, 0)
     for lanes in (width, 1):
         writer = LaneWriter(builder, lanes, kind)
-        step = ir.Constant(INTEGER, lanes)
-        flags = ir.IntType(1) if lanes == 1 else ir.VectorType(ir.IntType(1), lanes)
-        chunks = builder.sdiv(builder.sub(count, start), step)
-        place = writer.at(pointer, start)
-        with loop(builder, chunks, ir.Constant(flags, None)) as (chunk, found, next_found):
-            value = writer.load_lanes(writer.at(place, builder.mul(chunk, step)))
+        flags = in_lanes(ir.IntType(1), lanes)
+        chunks = builder.sdiv(builder.sub(count, start), ir.Constant(INTEGER, lanes))
+        first = writer.at(pointer, start)
+        with loop(builder, chunks, ir.Constant(flags, None)) as (chunk, wrong, carry):
+            value = writer.load_lanes(writer.at(first, chunk, lanes))
             # Zero, but not if the number is not finite.
             zero = builder.fsub(value, value)
-            next_found(builder.or_(found, builder.fcmp_unordered('uno', zero, zero)))
-        bits = builder.bitcast(found, ir.IntType(lanes))
+            carry(builder.or_(wrong, builder.fcmp_unordered('uno', zero, zero)))
+        bits = builder.bitcast(wrong, ir.IntType(lanes))
         result = builder.or_(result, builder.zext(bits, INTEGER))
-        start = builder.mul(chunks, step)
+        start = product(builder, chunks, lanes)
     builder.ret(result)
     return function
 
@@ -396,36 +380,24 @@ def _square(writer: LaneWriter, pairs: list[tuple[ir.Value, ir.Value]]) -> None:
 
 
 def _transpose(
-    writer: LaneWriter, samples: ir.Value, elements: ir.Value, count: ir.Value, back: bool
+    writer: LaneWriter, samples: ir.Value, elements: ir.Value, size: ir.Value, back: bool
 ) -> None:
-    """Write the transposition of a block from a row for each sample to one for each element."""
+    """Write the transposition of a block from a row for each sample to one for each element.
+
+    A sample has `size` numbers; back is the way from elements to samples.
+    """
     builder, lanes = writer.builder, writer.lanes
-    per_row = ir.Constant(INTEGER, lanes)
-    size = builder.sdiv(count, per_row)
     done: ir.Value = ir.Constant(INTEGER, 0)
     # Squares, of which small ones take what large ones leave over.
-    for side in [side for side in (16, 8, 4) if side <= lanes] or [lanes]:
-        per_tile = ir.Constant(INTEGER, side)
-        tiles = builder.sdiv(builder.sub(size, done), per_tile)
+    for side in (side for side in (16, 8, 4, 2, 1) if side <= lanes):
+        tiles = builder.sdiv(builder.sub(size, done), ir.Constant(INTEGER, side))
         with loop(builder, tiles) as tile:
-            first = builder.add(done, builder.mul(tile, per_tile))
-            sample = writer.at(samples, first)
-            element = writer.at(elements, builder.mul(first, per_row))
+            first = builder.add(done, product(builder, tile, side))
+            sample, element = writer.at(samples, first), writer.at(elements, first, lanes)
             for group in range(0, lanes, side):
                 pairs = []
                 for k in range(side):
                     pairs.append((sample, writer.at(element, k * lanes + group)))
                     sample = writer.at(sample, size)
                 _square(writer, [pair[::-1] for pair in pairs] if back else pairs)
-        done = builder.add(done, builder.mul(tiles, per_tile))
-    with loop(builder, builder.sub(size, done)) as rest:
-        place = writer.at(elements, builder.mul(builder.add(done, rest), per_row))
-        pointer = writer.at(samples, builder.add(done, rest))
-        for lane in range(lanes):
-            ends = pointer, writer.at(place, lane)
-            source, target = ends[::-1] if back else ends
-            size_of_one = size_of(writer.kind)
-            builder.store(
-                builder.load(source, align=size_of_one), target, align=size_of_one
-            )
-            pointer = writer.at(pointer, size)
+        done = builder.add(done, product(builder, tiles, side))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from llvmlite import ir
 
 from hodyn_ros.engine.llvm_functions import ArrayFunctions
@@ -16,7 +14,7 @@ from hodyn_ros.engine.llvm_lanes import (
     padded,
 )
 from hodyn_ros.engine.program import RobotProgram
-from hodyn_ros.engine.stages import GATHERED, in_stages
+from hodyn_ros.engine.stages import GATHERED, in_stages, sizes_between
 
 
 class RobotCode:
@@ -34,13 +32,8 @@ class RobotCode:
 
     def _rooms(self, lanes: int, width: int) -> dict[str, int]:
         """Doubles of workspace for arrays between the stages."""
-        counts = Counter(output.array for stage in self._stages for output in stage.outputs)
-        rooms = {
-            name: padded(counts[array] * lanes, width)
-            for array, names in GATHERED.items()
-            for name in (array, *names)
-        }
-        return {**rooms, 'kept': counts['kept'] * lanes}
+        sizes = sizes_between([self._stages])
+        return {array: padded(size * lanes, width) for array, size in sizes.items()}
 
     def scratch(self, lanes: int, width: int) -> int:
         """Doubles of workspace that the function of a module needs, zero at first."""
@@ -62,15 +55,15 @@ class RobotCode:
         functions = ArrayFunctions(module, width)
 
         def body(block: Block) -> None:
-            writer, place = block.writer, block.scratch
+            writer, free = block.writer, block.scratch
             pointers = {
                 'motion': block.motion,
                 robot.middle.array: block.middle,
                 robot.result.array: block.result,
             }
             for name, room in self._rooms(lanes, width).items():
-                pointers[name], place = place, writer.at(place, room)
-            arrays = {name: Elements(pointer, True) for name, pointer in pointers.items()}
+                pointers[name], free = free, writer.at(free, room)
+            arrays = {name: Elements(pointer, lanes) for name, pointer in pointers.items()}
             for stage in self._stages:
                 writer.run(stage, arrays)
                 for array, names in GATHERED.items():

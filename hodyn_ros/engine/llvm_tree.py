@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from llvmlite import ir
 
 from hodyn_ros.engine.llvm_functions import ArrayFunctions
@@ -16,9 +14,10 @@ from hodyn_ros.engine.llvm_lanes import (
     evaluate_function,
     loop,
     padded,
+    product,
 )
 from hodyn_ros.engine.program import StraightLineProgram
-from hodyn_ros.engine.stages import GATHERED, in_stages
+from hodyn_ros.engine.stages import GATHERED, in_stages, sizes_between
 from hodyn_ros.engine.walker import GENERAL, N_CONSTANTS, Loops
 from hodyn_ros.model.mechanism import Mechanism
 
@@ -53,9 +52,7 @@ def tree_module(loops: Loops, lanes: int, width: int, kind: ir.Type = DOUBLE) ->
         writer = LaneWriter(builder, 1)
         n, n_bodies = _entry(writer, integers, 0), _entry(writer, integers, 1)
         counts = (n, n_bodies if loops.names[1] == 'wrench' else n, n)
-        first, second, third = (
-            builder.mul(*x) for x in zip(counts, map(_whole, loops.sizes))
-        )
+        first, second, third = (product(builder, *x) for x in zip(counts, loops.sizes))
         return first, second, third
 
     def body(block: Block) -> None:
@@ -84,36 +81,27 @@ class _TreeBlock:
         self._writer, self._builder = block.writer, block.writer.builder
         writer, builder, integers = self._writer, self._builder, block.integers
         self._n, self._n_bodies = _entry(writer, integers, 0), _entry(writer, integers, 1)
-        self._per_block = _whole(writer.lanes)
-        self._between, self._pointers = between(loops), dict[str, ir.Value]()
-        chunk, place = _whole(width), block.scratch
+        self._between, self._pointers = _between(loops), dict[str, ir.Value]()
+        chunk, free = _whole(width), block.scratch
         for name, count in self._between.items():
-            self._pointers[name] = place
+            self._pointers[name] = free
             room = builder.add(self._in_all_lanes(count), _whole(width - 1))
-            place = writer.at(place, builder.mul(builder.sdiv(room, chunk), chunk))
-        self._states = builder.bitcast(place, writer.kind.as_pointer())
+            free = writer.at(free, builder.mul(builder.sdiv(room, chunk), chunk))
+        self._states = builder.bitcast(free, writer.kind.as_pointer())
         self._bodies = writer.at(block.constants, self._size)
 
     def _in_all_lanes(self, count: int) -> ir.Value:
         """Size of an array with so many numbers for each body, in all lanes."""
-        builder = self._builder
-        per_body = builder.mul(self._n_bodies, _whole(count))
-        return builder.mul(per_body, self._per_block)
+        return product(self._builder, self._n_bodies, count, self._writer.lanes)
 
-    def _part(self, pointer: ir.Value, i: ir.Value, size: int | ir.Value) -> ir.Value:
+    def _part(self, pointer: ir.Value, i: ir.Value, size: int) -> ir.Value:
         """Pointer to the i-th part of an array of parts for each lane."""
-        size = _whole(size) if isinstance(size, int) else size
-        builder = self._builder
-        return self._writer.at(pointer, builder.mul(builder.mul(i, size), self._per_block))
+        return self._writer.at(pointer, i, size, self._writer.lanes)
 
     def _about(self, i: ir.Value) -> list[ir.Value]:
         """Kind, parent + 1 and coordinate of a body."""
-        builder = self._builder
-        first = builder.add(_whole(2), builder.mul(i, _whole(3)))
-        return [
-            _entry(self._writer, self._block.integers, builder.add(first, _whole(k)))
-            for k in range(3)
-        ]
+        of_body = self._writer.at(self._block.integers, i, 3)
+        return [_entry(self._writer, of_body, 2 + k) for k in range(3)]
 
     def write_functions(self, functions: ArrayFunctions) -> None:
         """Functions of the arguments that all bodies have written."""
@@ -126,9 +114,9 @@ class _TreeBlock:
         """State of the base, and zeros in the result."""
         writer, builder, block = self._writer, self._builder, self._block
         for k in range(self._size):
-            value = writer.load(Elements(block.constants, False), k)
-            writer.store_lanes(value, writer.at(self._states, k * writer.lanes))
-        with loop(builder, builder.mul(self._n, _whole(self._loops.sizes[2]))) as i:
+            value = writer.load(Elements(block.constants, 1, False), k)
+            writer.store_lanes(value, writer.at(self._states, k, writer.lanes))
+        with loop(builder, product(builder, self._n, self._loops.sizes[2])) as i:
             writer.store_lanes(writer.number(0.0), self._part(block.result, i, 1))
 
     def write_sweep(self, backward: bool, programs: dict[int, StraightLineProgram]) -> None:
@@ -136,8 +124,7 @@ class _TreeBlock:
         builder = self._builder
         with loop(builder, self._n_bodies, backward=backward) as i:
             kind, parent, coordinate = self._about(i)
-            arrays = self._arrays(i, parent)
-            strided = self._strided(i, coordinate, arrays)
+            arrays = {**self._arrays(i, parent), **self._of_coordinate(i, coordinate)}
             end = builder.append_basic_block('next')
             unknown = builder.append_basic_block('unknown')
             choice = builder.switch(kind, unknown)
@@ -145,7 +132,7 @@ class _TreeBlock:
                 case = builder.append_basic_block('case')
                 choice.add_case(_whole(number), case)
                 builder.position_at_end(case)
-                self._writer.run(program, arrays, strided)
+                self._writer.run(program, arrays)
                 builder.branch(end)
             builder.position_at_end(unknown)
             builder.unreachable()
@@ -153,48 +140,34 @@ class _TreeBlock:
 
     def _arrays(self, i: ir.Value, parent: ir.Value) -> dict[str, Elements]:
         """Arrays of body i: its constants and state, the parent's, and those between stages."""
-        builder, size, part = self._builder, self._size, self._part
-        constants = self._writer.at(self._bodies, builder.mul(i, _whole(N_CONSTANTS)))
-        return {
-            'constants': Elements(constants, False),
-            'own': Elements(part(self._states, builder.add(i, _whole(1)), size), True),
-            'parent': Elements(part(self._states, parent, size), True),
-            **{
-                name: Elements(part(self._pointers[name], i, count), True)
-                for name, count in self._between.items()
-            },
+        part, size, lanes = self._part, self._size, self._writer.lanes
+        parts = {
+            'own': part(self._states, self._builder.add(i, _whole(1)), size),
+            'parent': part(self._states, parent, size),
+            **{name: part(self._pointers[name], i, n) for name, n in self._between.items()},
         }
+        arrays = {name: Elements(pointer, lanes) for name, pointer in parts.items()}
+        constants = self._writer.at(self._bodies, i, N_CONSTANTS)
+        return {**arrays, 'constants': Elements(constants, 1, False)}
 
-    def _strided(
-        self, i: ir.Value, coordinate: ir.Value, arrays: dict[str, Elements]
-    ) -> dict[str, tuple[ir.Value, ir.Value]]:
-        """Arrays of the coordinate of body i, with strides; a wrench is one of its own arrays."""
-        block, part = self._block, self._part
-        pointers = dict(zip(self._loops.names, (block.motion, block.middle, block.result)))
-        if 'wrench' in pointers:
-            wrench = part(pointers.pop('wrench'), i, self._loops.sizes[1])
-            arrays['wrench'] = Elements(wrench, True)
-        return {
-            name: (
-                part(pointer, coordinate, 1),
-                self._builder.mul(self._n, self._per_block),
-            )
-            for name, pointer in pointers.items()
-        }
+    def _of_coordinate(self, i: ir.Value, coordinate: ir.Value) -> dict[str, Elements]:
+        """Arrays of the coordinate of body i, and the wrench on the body."""
+        block, part, lanes = self._block, self._part, self._writer.lanes
+        stride = product(self._builder, self._n, lanes)
+        arrays = {}
+        for name, pointer, size in zip(
+            self._loops.names, (block.motion, block.middle, block.result), self._loops.sizes
+        ):
+            arrays[name] = Elements(part(pointer, coordinate, 1), stride)
+            if name == 'wrench':
+                arrays[name] = Elements(part(pointer, i, size), lanes)
+        return arrays
 
 
-def between(loops: Loops) -> dict[str, int]:
+def _between(loops: Loops) -> dict[str, int]:
     """Numbers that each body has in the arrays between the stages of its programs."""
-    counts: Counter[str] = Counter()
-    for _, programs in loops.sweeps:
-        for program in programs.values():
-            stages = in_stages(program)[:-1]
-            counts |= Counter(output.array for stage in stages for output in stage.outputs)
-    sizes = {
-        name: counts[array] for array, names in GATHERED.items() for name in (array, *names)
-    }
-    sizes['kept'] = counts['kept']
-    return {name: count for name, count in sizes.items() if count}
+    programs = (program for _, programs in loops.sweeps for program in programs.values())
+    return sizes_between(map(in_stages, programs))
 
 
 def tree_scratch(model: Mechanism, loops: Loops, lanes: int, width: int) -> int:
@@ -202,7 +175,7 @@ def tree_scratch(model: Mechanism, loops: Loops, lanes: int, width: int) -> int:
     n_bodies = model.n_bodies
     transposed = max(n_bodies, model.n_joints) * sum(loops.sizes)
     states = (n_bodies + 1) * loops.state_size
-    arrays = (padded(n_bodies * lanes * count, width) for count in between(loops).values())
+    arrays = (padded(n_bodies * lanes * count, width) for count in _between(loops).values())
     return lanes * (transposed + states) + sum(arrays)
 
 

@@ -40,14 +40,12 @@ from math import comb
 
 import numpy as np
 
-from hodyn_ros.engine.bodies import NO_LOAD, Body, Load, acceleration_matrix
+from hodyn_ros.engine.bodies import NO_LOAD, Body, Load, Screw, acceleration_matrix
 from hodyn_ros.engine.efforts import RigidBodies
 from hodyn_ros.engine.frames import frames_of, position, rotation
 from hodyn_ros.engine.program import Attachment, Part, Recorder, RobotProgram
 from hodyn_ros.engine.terms import (
-    NULL,
     Blocks,
-    Screw,
     Sums,
     Tree,
     bracket,
@@ -56,6 +54,7 @@ from hodyn_ros.engine.terms import (
     program_of_terms,
 )
 from hodyn_ros.engine.vectors import (
+    NULL,
     ZERO,
     Matrix,
     Number,

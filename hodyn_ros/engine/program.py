@@ -197,13 +197,13 @@ class Recorder:
                 for operand in operations[step].operands:
                     needed[operand] = True
         renumbered: dict[int, int] = {}
-        kept: list[Operation] = []
+        operations_needed: list[Operation] = []
         for step, operation in enumerate(operations):
             if needed[step]:
-                renumbered[step] = len(kept)
-                kept.append(operation.renumbered(renumbered))
+                renumbered[step] = len(operations_needed)
+                operations_needed.append(operation.renumbered(renumbered))
         outputs = (Output(array, index, renumbered[step]) for array, index, step in ends)
-        return StraightLineProgram(tuple(kept), tuple(outputs))
+        return StraightLineProgram(tuple(operations_needed), tuple(outputs))
 
     def sum(self, a: Number, b: Number) -> Number:
         """Sum a + b, recorded unless one of them is zero or both cancel."""

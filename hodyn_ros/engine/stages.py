@@ -7,7 +7,7 @@ gather them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hodyn_ros.engine.program import Operation, Output, StraightLineProgram
 
@@ -37,50 +37,71 @@ def in_stages(
         Most steps of a stage; longer ones are divided.
     """
     operations = program.operations
-    divided = _divided(operations, longest or len(operations))
+    operands = [operation.operands for operation in operations]
+    divided = _divided(operations, operands, longest or len(operations))
     last = len(divided) - 1
-    last_uses, stages_of = dict[int, int](), dict[int, int]()
+    last_uses, stages_of = [0] * len(operations), [last] * len(operations)
     for number, steps in enumerate(divided):
         for step in steps:
-            last_uses.update((x, number) for x in operations[step].operands)
+            for x in operands[step]:
+                last_uses[x] = number
             if operations[step].kind not in _ARGUMENTS:
                 stages_of[step] = number
     stages: list[StraightLineProgram] = []
-    places, counts = dict[int, Operation](), Counter[str]()
+    inputs, counts = dict[int, Operation](), Counter[str]()
     for number, steps in enumerate(divided):
-        stage = _Stage(operations, places, counts)
+        stage = _Stage(operations, inputs, counts)
         for step in steps:
             stage.compute(step)
         for step in steps:
-            if last_uses.get(step, 0) > number and step not in places:
-                places[step] = stage.store('kept', step)
+            if last_uses[step] > number and step not in inputs:
+                inputs[step] = stage.store('kept', step)
         for array, index, step in program.outputs:
-            if stages_of.get(step, last) == number:
+            if stages_of[step] == number:
                 stage.outputs.append(Output(array, index, stage.read(step)))
         stages.append(StraightLineProgram(tuple(stage.operations), tuple(stage.outputs)))
     return stages
 
 
-def _divided(operations: Sequence[Operation], longest: int) -> list[list[int]]:
+def sizes_between(divided: Iterable[list[StraightLineProgram]]) -> dict[str, int]:
+    """Elements of the arrays between the stages of programs, as many as one of them needs.
+
+    Parameters
+    ----------
+    divided : iterable of list of StraightLineProgram
+        Of each program the stages.
+    """
+    counts: Counter[str] = Counter()
+    for stages in divided:
+        counts |= Counter(output.array for stage in stages[:-1] for output in stage.outputs)
+    sizes = {'kept': counts['kept']}
+    for array, names in GATHERED.items():
+        sizes.update(dict.fromkeys((array, *names), counts[array]))
+    return {array: size for array, size in sizes.items() if size}
+
+
+def _divided(
+    operations: Sequence[Operation], operands: Sequence[Sequence[int]], longest: int
+) -> list[list[int]]:
     """Steps of each stage, without inputs and constants.
 
     The argument of a function belongs to the stage whose number is that of the functions nested in
     it, everything else to the first that needs it. Functions are listed with their arguments.
     """
     depths: list[int] = []
-    for operation in operations:
-        nested = max((depths[x] for x in operation.operands), default=0)
+    for operation, used in zip(operations, operands):
+        nested = max(map(depths.__getitem__, used), default=0)
         depths.append(nested + (operation.kind in _ARGUMENTS))
     last = max(depths, default=0)
     stages = [last] * len(depths)
     for step in reversed(range(len(depths))):
         if operations[step].kind in _ARGUMENTS:
             stages[step] = depths[step] - 1
-        for x in operations[step].operands:
+        for x in operands[step]:
             stages[x] = min(stages[x], stages[step])
     members: list[list[int]] = [[] for _ in range(last + 1)]
-    for step in range(len(operations)):
-        if operations[step].operands:
+    for step, used in enumerate(operands):
+        if used:
             members[stages[step]].append(step)
     return [
         steps[start : start + longest]
@@ -94,9 +115,9 @@ class _Stage:
 
     Parameters
     ----------
-    whole : sequence of Operation
-        The program.
-    places : dict of int to Operation
+    program : sequence of Operation
+        All operations.
+    inputs : dict of int to Operation
         Inputs from which stages read steps of earlier ones.
     counts : Counter
         Elements that arrays have so far.
@@ -104,11 +125,11 @@ class _Stage:
 
     def __init__(
         self,
-        whole: Sequence[Operation],
-        places: dict[int, Operation],
+        program: Sequence[Operation],
+        inputs: dict[int, Operation],
         counts: Counter[str],
     ) -> None:
-        self._whole, self._places, self._counts = whole, places, counts
+        self._program, self._inputs, self._counts = program, inputs, counts
         self._indices: dict[int, int] = {}
         self._arguments: dict[tuple[str, int], Operation] = {}
         self.operations: list[Operation] = []
@@ -117,22 +138,22 @@ class _Stage:
     def read(self, step: int) -> int:
         """Index in this stage of a step that is computed or read here."""
         if step not in self._indices:
-            self._add(step, self._places.get(step, self._whole[step]))
+            self._add(step, self._inputs.get(step, self._program[step]))
         return self._indices[step]
 
     def compute(self, step: int) -> None:
         """Add a step; of a function the argument."""
-        kind, argument, _ = operation = self._whole[step]
-        indices = {x: self.read(x) for x in operation.operands}
+        kind, a, b = self._program[step]
         if kind not in _ARGUMENTS:
-            self._add(step, operation.renumbered(indices))
+            operands = self.read(a), None if b is None else self.read(b)
+            self._add(step, Operation(kind, *operands))
             return
-        key = _ARGUMENTS[kind], argument
+        key = _ARGUMENTS[kind], a
         if key not in self._arguments:
             self._arguments[key] = self.store(*key)
-            if self._whole[argument].operands:
-                self._places.setdefault(argument, self._arguments[key])
-        self._places[step] = Operation('input', kind, self._arguments[key].b)
+            if self._program[a].operands:
+                self._inputs.setdefault(a, self._arguments[key])
+        self._inputs[step] = Operation('input', kind, self._arguments[key].b)
 
     def store(self, array: str, step: int) -> Operation:
         """Append a step to an array; returns the input that reads it from there."""

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hodyn_ros.engine.bodies import Body, JointMotion, Load
+from hodyn_ros.engine.bodies import Body, JointMotion, Load, Screw
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
@@ -34,6 +34,7 @@ from hodyn_ros.engine.program import (
     RobotProgram,
 )
 from hodyn_ros.engine.vectors import (
+    NULL,
     ZERO,
     Matrix,
     Number,
@@ -49,11 +50,8 @@ from hodyn_ros.engine.walker import inward, joint_motions, motion_inputs, outwar
 from hodyn_ros.lie.jets import derivative, derivatives
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
-Screw = tuple[Vector, Vector]
 Products = Sequence[tuple[Sequence[dict[int, Load]], Sequence[Screw]]]
 """Loads, each seen from several bodies, and the screws of these; for each degree of freedom."""
-
-NULL = Matrix(ZERO, ZERO, ZERO)
 
 
 def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:

@@ -86,6 +86,7 @@ class Matrix(NamedTuple):
 
 ZERO = Vector(0.0, 0.0, 0.0)
 AXIS = Vector(0.0, 0.0, 1.0)
+NULL = Matrix(ZERO, ZERO, ZERO)
 
 
 def matrix(*entries: Number) -> Matrix:

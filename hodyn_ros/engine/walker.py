@@ -9,6 +9,7 @@ packed into arrays here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import is_dataclass
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +21,7 @@ from hodyn_ros.engine.bodies import Body, JointFrame, JointMotion
 from hodyn_ros.engine.frames import Frames
 from hodyn_ros.engine.program import Recorder, StraightLineProgram
 from hodyn_ros.engine.vectors import ZERO, Number, Vector
-from hodyn_ros.lie.jets import Jet
+from hodyn_ros.lie.jets import Jet, derivative
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
 State = TypeVar('State')
@@ -223,13 +224,12 @@ def loops_of(
 
 
 def mapped(nest: Any, function: Callable[[Any], Any]) -> Any:
-    """Nest of tuples and jets with each number replaced by a function of it."""
-    if isinstance(nest, Jet):
-        return nest.map(function)
-    if not isinstance(nest, tuple):
+    """Nest of tuples, data classes and jets with each number replaced by a function of it."""
+    parts = _parts(nest)
+    if parts is None:
         return function(nest)
-    parts = [mapped(part, function) for part in nest]
-    return nest._make(parts) if hasattr(nest, '_make') else tuple(parts)
+    values, make = [mapped(part, function) for part in parts], type(nest)
+    return make(values) if make in (tuple, Jet) else make(*values)
 
 
 def numbers(nest: Any) -> list[Any]:
@@ -254,10 +254,17 @@ def _slots_of(nest: Any) -> Any:
 def _changes(slots: Any, old: Any, new: Any) -> Iterator[tuple[int, Number]]:
     """Slots and numbers of what is new; a shorter jet leaves the other entries."""
     if not isinstance(slots, int):
-        for parts in zip(slots, old, new):
+        for parts in zip(*map(_parts, (slots, old, new))):
             yield from _changes(*parts)
     elif new is not old:
-        yield slots, new
+        yield slots, derivative(new, 0)
+
+
+def _parts(nest: Any) -> Iterable[Any] | None:
+    """Parts of a nest; a number has none."""
+    if isinstance(nest, (tuple, Jet)):
+        return nest
+    return vars(nest).values() if is_dataclass(nest) else None
 
 
 _NO_FRAME = JointFrame(*((0.0, 0.0),) * 3, ZERO, 0.0, 0.0, 0.0)

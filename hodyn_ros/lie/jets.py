@@ -331,11 +331,6 @@ def exp(x: Jet) -> Jet:
     return Jet(y)
 
 
-def sign(x: Jet) -> Jet:
-    """Jet of the sign: -1, 0 or 1, with derivatives zero, also where it jumps."""
-    return constant(evaluate('sign', x[0]), len(x))
-
-
 def _effective(rate: Jet, slope: Number) -> Jet:
     """Rate of an argument; zero where the slope underflows, since the rate may overflow there."""
     if hasattr(slope, 'function'):

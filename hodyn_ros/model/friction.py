@@ -226,10 +226,10 @@ class Offset(_NumberedLaw):
         return value
 
 
-def _direction(velocity: Jet, smoothing: Any) -> Jet:
-    """Jet of tanh(velocity / smoothing), or of the sign if the smoothing is zero."""
+def _direction(velocity: Jet, smoothing: Any) -> Any:
+    """Jet of tanh(velocity / smoothing); the sign, a constant, if the smoothing is zero."""
     if not np.any(smoothing):
-        return jets.sign(velocity)
+        return jets.evaluate('sign', velocity[0])
     return jets.tanh((1.0 / smoothing) * velocity)
 
 
@@ -331,7 +331,7 @@ def friction_laws(model: Mechanism) -> list[tuple[int, Any]]:
     ModelError
         If a law is not of this package; the message names the joint.
     """
-    found = []
+    terms = []
     for i, joint in enumerate(model.body_names):
         for law in _terms(model.friction[joint]) if joint in model.friction else ():
             # A law that is derived from one of these may compute something else.
@@ -342,8 +342,8 @@ def friction_laws(model: Mechanism) -> list[tuple[int, Any]]:
                     f'{listed(kind.__name__ for kind in LAWS)} and their sums. Remove it with '
                     f'model.with_friction({{{joint!r}: None}}) and add it in your own code.'
                 )
-            found.append((i, law))
-    return found
+            terms.append((i, law))
+    return terms
 
 
 def add_friction(model: Mechanism, efforts: Rows, velocity: Rows) -> None:
@@ -387,15 +387,15 @@ def friction_slopes(model: Mechanism, velocity: Rows) -> list[tuple[int, Jet]]:
     ModelError
         As `friction_laws`.
     """
-    found = []
+    slopes = []
     for i, law in friction_laws(model):
         j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
         rates = multiplier * Jet(row[j] for row in velocity)
         # As a function of the velocity, which rises by one for each unit of itself.
         rising = Jet([rates[0], 1.0, *[0.0] * (len(rates) - 1)])
         effort = jets.derivatives(law.formula(rising, *law.parameters), len(rising))
-        found.append((i, jets.compose(effort[1:], rates)))
-    return found
+        slopes.append((i, jets.compose(effort[1:], rates)))
+    return slopes
 
 
 # --- From tables ---------------------------------------------------------------------------------
@@ -443,19 +443,21 @@ def friction_from_config(
 def _law_of(
     kind: type[FrictionLaw],
     keys: tuple[str, ...],
-    given: Mapping[str, float],
+    values: Mapping[str, float],
     owner: str,
     named: Callable[[Iterable[str]], str],
 ) -> FrictionLaw | None:
     """Law of one kind, or None if nothing but a smoothing is given of it."""
     needed = [key for key in keys if key != 'smoothing']
-    own = [key for key in needed if key in given]
-    if not own:
+    present = [key for key in needed if key in values]
+    if not present:
         return None
-    if lacking := [key for key in needed if key not in given]:
-        raise ModelError(f'{owner}: {named(lacking)} must be set, too, with {named(own)}.')
+    if missing := [key for key in needed if key not in values]:
+        raise ModelError(
+            f'{owner}: {named(missing)} must be set, too, with {named(present)}.'
+        )
     try:
-        return kind(*(given.get(key, 0.0) for key in keys))
+        return kind(*(values.get(key, 0.0) for key in keys))
     except ModelError as error:
         raise ModelError(f'{owner}: {error} Its keys are {named(keys)}.') from None
 
@@ -495,19 +497,19 @@ def law_from_table(
         raise ModelError(
             f'{owner} has {listed(unknown)}, expected keys among {named(known)}.'
         )
-    given = {key: value for key, value in table.items() if value != math.inf}
+    values = {key: value for key, value in table.items() if value != math.inf}
     terms: list[FrictionLaw] = []
     used: set[str] = set()
     for kind, keys in LAWS.items():
-        law = _law_of(kind, keys, given, owner, named)
+        law = _law_of(kind, keys, values, owner, named)
         if law is None:
             continue
         used.update(keys)
-        if given[keys[0]]:  # all laws are proportional to their first parameter
+        if values[keys[0]]:  # all laws are proportional to their first parameter
             terms.append(law)
-    if given.get('smoothing') and 'smoothing' not in used:
+    if values.get('smoothing') and 'smoothing' not in used:
         raise ModelError(
-            f'{owner}: {named(["smoothing"])} is {given["smoothing"]}, but there is no friction '
+            f'{owner}: {named(["smoothing"])} is {values["smoothing"]}, but there is no friction '
             f'that it smooths; expected {named(["coulomb"])} or {named(["stribeck"])} too.'
         )
     return reduce(add, terms) if terms else None

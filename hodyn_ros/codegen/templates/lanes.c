@@ -149,7 +149,7 @@ static void steps(
 }
 
 
-/* exp to three units in the last place. */
+/* exp to 1.2 units in the last place. */
 static void exponentials(const int count, const @real@ *RESTRICT power, @real@ *RESTRICT decay)
 {
     int i;
