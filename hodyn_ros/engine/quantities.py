@@ -15,15 +15,11 @@ from hodyn_ros.engine.loop_program import (
 )
 from hodyn_ros.engine.partials import partials_program, regressor_program
 from hodyn_ros.engine.program import (
-    CORIOLIS_MATRIX,
-    CORIOLIS_MATRIX_OF_20,
     FLOATING,
     FORWARD,
-    MASS_MATRIX,
     MOVING,
     PARTIALS,
     REGRESSOR,
-    WEIGHT,
     RobotProgram,
 )
 from hodyn_ros.engine.requests import (
@@ -32,6 +28,7 @@ from hodyn_ros.engine.requests import (
     EFFORTS,
     JACOBIAN,
     LINK,
+    TERMS,
     VELOCITIES,
     Request,
 )
@@ -52,7 +49,7 @@ PROGRAMS: dict[str, Callable[[Mechanism, Request], RobotProgram]] = {
     EFFORTS: _efforts,
     LINK: lambda model, r: link_program(model, r.link, r.expressed_in, r.K),
     JACOBIAN: lambda model, r: jacobian_program(model, r.link, r.expressed_in, r.K),
-    **dict.fromkeys((MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT), _term),
+    **dict.fromkeys(TERMS, _term),
     REGRESSOR: lambda model, r: regressor_program(model, r.K),
     PARTIALS: lambda model, r: partials_program(model, r.K, r.wrenches),
     FORWARD: lambda model, r: forward_program(

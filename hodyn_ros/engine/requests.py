@@ -13,9 +13,11 @@ from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX_OF_20,
     FLOATING,
     FORWARD,
+    KINETIC_ENERGY,
     MASS_MATRIX,
     MOVING,
     PARTIALS,
+    POTENTIAL_ENERGY,
     REGRESSOR,
     WEIGHT,
     Attachment,
@@ -34,7 +36,11 @@ COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
 """Forms of a kernel: machine code with the robot's constants folded in, and machine code that
 loops over the bodies of any robot."""
 
-TERMS = (MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, REGRESSOR, PARTIALS)
+ENERGIES = (KINETIC_ENERGY, POTENTIAL_ENERGY)
+TERMS = (MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, *ENERGIES)
+
+QUICK = (EFFORTS, FORWARD, REGRESSOR, PARTIALS, *TERMS)
+"""Quantities that `engine.quick` finds by their names alone."""
 
 
 class Request(NamedTuple):
@@ -77,6 +83,8 @@ class Request(NamedTuple):
             CORIOLIS_MATRIX: (K - 1, n, n),
             CORIOLIS_MATRIX_OF_20: (K - 1, n, n),
             WEIGHT: (K, n),
+            KINETIC_ENERGY: (K - 1,),
+            POTENTIAL_ENERGY: (K,),
             REGRESSOR: (K - 2, n, 10 * model.n_bodies),
             PARTIALS: (K - 2, n, K, n),
             FLOATING: (K - 2, 6 + n),
@@ -111,5 +119,5 @@ class Request(NamedTuple):
         if self.quantity == EFFORTS and self.wrenches:
             of_links = kernel.friction and kernel.name == COMPILED_ROBOT
             return [(*chain(*self.wrenches),)] if of_links else []
-        simple = not self.wrenches and self.quantity in (EFFORTS, FORWARD, *TERMS)
+        simple = not self.wrenches and self.quantity in QUICK
         return [self.quantity] if simple and kernel.friction else []

@@ -1,4 +1,4 @@
-"""Programs of the terms of the equations of motion: mass and Coriolis matrix, weight.
+"""Programs of the terms of the equations of motion: mass and Coriolis matrix, weight, energies.
 
 Composite bodies give the momentum, or the forces, that the motion of one joint causes; handed on
 to the joints before it, they give a column of the matrix. Source: composite rigid bodies, Walker
@@ -25,14 +25,17 @@ from hodyn_ros.engine.bodies import Body, JointMotion, Load, Screw
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
+    KINETIC_ENERGY,
     LONGEST,
     MASS_MATRIX,
     NO_ARRAY,
+    POTENTIAL_ENERGY,
     WEIGHT,
     Part,
     Recorder,
     RobotProgram,
 )
+from hodyn_ros.engine.requests import ENERGIES
 from hodyn_ros.engine.vectors import (
     NULL,
     ZERO,
@@ -62,7 +65,7 @@ def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
     ----------
     model : RobotModel
     name : str
-        `MASS_MATRIX`, `WEIGHT` or a Coriolis matrix.
+        `MASS_MATRIX`, `WEIGHT`, a Coriolis matrix or an energy.
     K : int
         Number of derivatives in the motion, the zeroth included.
 
@@ -70,25 +73,31 @@ def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
     -------
     RobotProgram
         Output: 'term', derivative k of entry (i, j) of a matrix at (k n + i) n + j, of the effort
-        of joint j at k n + j.
+        of joint j at k n + j, of an energy at k.
 
     Raises
     ------
     ProgramTooLong
         If it takes more steps than `program.LONGEST`.
     """
-    recorder = Recorder(LONGEST)
-    coriolis = name not in (MASS_MATRIX, WEIGHT)
-    # Masses stay with their bodies, on which the Coriolis matrix depends.
-    constants = frames(model, regroup=False) if coriolis else frames_of(model)
+    # Energies take a number of steps that grows with that of the bodies: there are never too many.
+    recorder = Recorder(None if name in ENERGIES else LONGEST)
+    # Where masses stay with their bodies, the term depends on what their joints do not move.
+    regroup = name in (MASS_MATRIX, WEIGHT, KINETIC_ENERGY)
+    constants = frames_of(model) if regroup else frames(model, regroup=False)
     joints = joint_motions(model, constants, motion_inputs(recorder, model, K))
-    if coriolis:
-        values = _coriolis_matrix(model, constants, joints, name == CORIOLIS_MATRIX)
+    orders = K if name in (MASS_MATRIX, WEIGHT, POTENTIAL_ENERGY) else K - 1
+    if name == KINETIC_ENERGY:
+        values = [_kinetic_energy(model, constants, joints)]
+    elif name == POTENTIAL_ENERGY:
+        values = [_potential_energy(model, constants, joints)]
     elif name == MASS_MATRIX:
         values = _mass_matrix(Tree(model, joints), constants)
-    else:
+    elif name == WEIGHT:
         values = _weight(Tree(model, joints), constants)
-    return program_of_terms(recorder, model, K, K - coriolis, values)
+    else:
+        values = _coriolis_matrix(model, constants, joints, name == CORIOLIS_MATRIX)
+    return program_of_terms(recorder, model, K, orders, values)
 
 
 def program_of_terms(
@@ -165,6 +174,30 @@ def _weight(tree: Tree, frames: Frames) -> list[Number]:
         load = M[i] @ (ZERO, accelerations[i])
         efforts[j] = efforts[j] + multiplier * power(load, S)
     return efforts
+
+
+def _kinetic_energy(
+    model: Mechanism, frames: Frames, joints: Sequence[JointMotion]
+) -> Number:
+    """Kinetic energy, with one derivative fewer than the joints have: 1/2 V^T M V of each body."""
+    twists = outward(model, (ZERO, ZERO), lambda i, V: joints[i].twist_outward(*V))
+    M, twice = composites(frames), 0.0
+    for i, (joint, armature) in enumerate(zip(joints, model.armature.tolist())):
+        rate = joint.q.rate()
+        twice = twice + power(M[i].matrix() @ twists[i], twists[i]) + armature * rate * rate
+    return 0.5 * twice
+
+
+def _potential_energy(
+    model: Mechanism, frames: Frames, joints: Sequence[JointMotion]
+) -> Number:
+    """Potential energy of what the joints carry, by its first moment about the base link."""
+    masses = {i: Mass(m, h) for i, (m, h, _) in enumerate(frames.bodies)}
+    masses[BASE] = Mass(0.0, ZERO)
+    inward(model, masses, lambda i, own: own.inward(joints[i]), to_base=True)
+    origin = frames.base[:3, :3].T @ frames.base[:3, 3]
+    energy: Number = -vector(frames.gravity) @ masses[BASE].moved(vector(origin)).h
+    return energy
 
 
 # --- Loads and matrices of the joints -----------------------------------------------------------
