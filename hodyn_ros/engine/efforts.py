@@ -18,6 +18,7 @@ from hodyn_ros.engine.bodies import (
     load_of,
 )
 from hodyn_ros.engine.frames import Frames, frames, frames_of, position, rotation, vector
+from hodyn_ros.engine.joint_friction import add_friction
 from hodyn_ros.engine.program import (
     Attachment,
     Part,
@@ -43,7 +44,6 @@ from hodyn_ros.engine.walker import (
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, derivatives, turned
-from hodyn_ros.model.friction import add_friction
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
