@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 EFFORTS, LINK, JACOBIAN = 'efforts', 'motion of a link', 'Jacobian'
 CLOSING, COMPLETING = 'step that closes loops', 'motion of dependent joints'
-"""Quantities beside those of `program`; the last two are of models with closed loops."""
+VELOCITIES = 'motion of dependent joints and velocities by those of independent ones'
+"""Quantities beside those of `program`; the last three are of models with closed loops."""
 
 COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
 """Forms of a kernel: machine code with the robot's constants folded in, and machine code that
