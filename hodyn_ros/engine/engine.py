@@ -245,10 +245,21 @@ class Engine(Compiler[Request, 'Kernel']):
         self._runs: dict[Request, Run | None] = {}
 
     def program(self, request: Request) -> RobotProgram:
-        """Program of a request, recorded once; errors as of `Request.program`."""
+        """Program of a request, recorded once.
+
+        Raises
+        ------
+        ModelError
+            For friction laws that are not of this package, where they are part of it.
+        ProgramTooLong
+            For more steps than `program.LONGEST`, where formulations compute the same.
+        """
+        from hodyn_ros.engine.quantities import PROGRAMS  # all that records
+
         program = self._programs.get(request)
         if program is None:
-            program = self._programs[request] = request.program(self._model)
+            program = PROGRAMS[request.quantity](self._model, request)
+            self._programs[request] = program
         return program
 
     def run(self, request: Request) -> Run | None:

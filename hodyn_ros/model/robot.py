@@ -23,10 +23,11 @@ from hodyn_ros.model.assembly import (
     Assembly,
     RobotDescription,
     checked_armature,
+    described_friction,
     massless_joints,
     naming_file,
 )
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
+from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import (
     GivenInertia,
     Rotor,
@@ -36,7 +37,7 @@ from hodyn_ros.model.inertia import (
 )
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Coupling, Loop
-from hodyn_ros.model.loops_in_xml import GivenLoops, given_loops, usable_loops
+from hodyn_ros.model.loops_in_xml import GivenLoops, given_loops
 from hodyn_ros.model.mechanism import BASE as BASE
 from hodyn_ros.model.mechanism import LinkFrame, Mechanism
 from hodyn_ros.model.screws import (
@@ -265,7 +266,7 @@ class RobotModel(Mechanism):
         """Model of `from_description` with its friction; the caller's caller sees its warnings."""
         model = cls.from_description(description, *options)
         if joint_friction:
-            model = model.with_friction(_described_friction(description, model.body_names))
+            model = model.with_friction(described_friction(description, model.body_names))
         _warn(model.warnings)
         return model
 
@@ -736,12 +737,32 @@ def _with_described_loops(
     if not found or (given is not None and not added):
         remarks = _remarks_on_open(tree, description)
         return tree.changed(warnings=(*tree.warnings, *remarks))
-    loops = usable_loops(found, tuple(tree.links), tree.joint_names)
     known = [name for name in description.independent if name in tree.joint_names]
     start = {key: x for key, x in description.start.items() if key in tree.joint_names} | {
         **start
     }
-    return tree.with_loops(loops, independent or motors or known or None, start)
+    return _closed(tree, found, independent or motors or known or None, start)
+
+
+def _closed(
+    tree: RobotModel,
+    described: Sequence[Loop | Coupling | ModelError],
+    independent: Sequence[str] | None,
+    start: Mapping[str, float],
+) -> RobotModel:
+    """Close loops that are described; an error says how the tree alone is read."""
+    loops: list[Loop | Coupling] = []
+    try:
+        for item in described:
+            if isinstance(item, ModelError):
+                raise item
+            loops.append(item)
+        return tree.with_loops(loops, independent, start)
+    except ModelError as error:
+        raise ModelError(
+            f'{error} With loops=() the tree alone is read; hodyn has --open-loops for that, '
+            'nodes the parameter loops with the value open.'
+        ) from error
 
 
 def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[str]:
@@ -758,23 +779,3 @@ def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[st
         f'The description states that {listed(stated, 3)} are independent joints, but not how '
         'others depend on them: all are independent.'
     ]
-
-
-def _described_friction(
-    description: RobotDescription, names: Sequence[str]
-) -> dict[str, FrictionLaw]:
-    """Friction laws of the named joints from the damping and friction of a description."""
-    laws: dict[str, FrictionLaw] = {}
-    for joint in description.joints:
-        if joint.name not in names or not any(joint.dynamics):
-            continue
-        damping, friction = joint.dynamics
-        if not (
-            np.isfinite(damping) and np.isfinite(friction) and min(joint.dynamics) >= 0.0
-        ):
-            raise ModelError(
-                f'Joint {joint.name!r}: damping {damping} and friction {friction}, expected one '
-                'element <dynamics> with finite numbers that are not negative.'
-            )
-        laws[joint.name] = Viscous(damping) + Coulomb(friction)
-    return laws
