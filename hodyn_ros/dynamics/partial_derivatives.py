@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
 from hodyn_ros.engine.engine import compute, quick
+from hodyn_ros.engine.friction import friction_laws
 from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.engine.requests import Request
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocity_partials
 from hodyn_ros.lie import Jet
-from hodyn_ros.model.friction import friction_laws
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 

@@ -18,6 +18,7 @@ from hodyn_ros.engine.bodies import (
     load_of,
 )
 from hodyn_ros.engine.frames import Frames, frames, frames_of, position, rotation, vector
+from hodyn_ros.engine.friction import recorded_friction
 from hodyn_ros.engine.program import (
     Attachment,
     Part,
@@ -40,10 +41,8 @@ from hodyn_ros.engine.walker import (
     outward,
     vector_of_jets,
 )
-from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, derivatives, turned
-from hodyn_ros.model.friction import add_friction
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
@@ -85,15 +84,6 @@ def effort_program(
         Part('effort', model.n_joints * (order + 1), True),
         friction,
     )
-
-
-def recorded_friction(model: Mechanism, efforts: Rows, motion: Rows) -> bool:
-    """Whether the friction of the joints is added to efforts; not if a law is a user's own."""
-    try:
-        add_friction(model, efforts, motion[1:])
-    except ModelError:
-        return False
-    return True
 
 
 def moving_base_program(

@@ -42,6 +42,7 @@ from hodyn_ros.engine.bodies import (
 )
 from hodyn_ros.engine.efforts import RigidBodies, apparent_acceleration
 from hodyn_ros.engine.frames import frames, frames_of
+from hodyn_ros.engine.friction import add_friction
 from hodyn_ros.engine.program import LONGEST, Attachment, Part, Recorder, RobotProgram
 from hodyn_ros.engine.terms import Blocks, Composite, Sums, mass_rows
 from hodyn_ros.engine.vectors import (
@@ -64,7 +65,6 @@ from hodyn_ros.engine.walker import (
     vector_of_jets,
 )
 from hodyn_ros.lie.jets import derivative
-from hodyn_ros.model.friction import add_friction
 from hodyn_ros.model.mechanism import Mechanism
 
 

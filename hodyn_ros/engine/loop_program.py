@@ -30,8 +30,9 @@ from hodyn_ros.engine.bodies import (
     Load,
     Pose,
 )
-from hodyn_ros.engine.efforts import RigidBodies, recorded_friction
+from hodyn_ros.engine.efforts import RigidBodies
 from hodyn_ros.engine.frames import frames_of, position, rotation, vector
+from hodyn_ros.engine.friction import recorded_friction
 from hodyn_ros.engine.program import (
     LONGEST,
     NO_ARRAY,

@@ -43,6 +43,7 @@ import numpy as np
 from hodyn_ros.engine.bodies import NO_LOAD, Body, Load, Screw, acceleration_matrix
 from hodyn_ros.engine.efforts import RigidBodies
 from hodyn_ros.engine.frames import frames_of, position, rotation
+from hodyn_ros.engine.friction import friction_slopes
 from hodyn_ros.engine.program import Attachment, Part, Recorder, RobotProgram
 from hodyn_ros.engine.terms import (
     Blocks,
@@ -66,7 +67,6 @@ from hodyn_ros.engine.vectors import (
 from hodyn_ros.engine.walker import Rows, inward, motion_inputs, outward
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, derivative
-from hodyn_ros.model.friction import friction_slopes
 from hodyn_ros.model.mechanism import Mechanism
 
 
