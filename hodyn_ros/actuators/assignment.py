@@ -196,6 +196,12 @@ class Actuators:
         return SingleMotors(self)
 
     @cached_property
+    def kernel(self) -> kernels.ElasticKernel:
+        """Kernel for the joints that the kernels know."""
+        blocks = (_block(item.actuator) for item in self.driven)
+        return kernels.drive(any(block and kernels.bends(block[2:]) for block in blocks))
+
+    @cached_property
     def known(self) -> tuple[Indices, Array]:
         """Joints that the kernels know, as `kernels.drive` takes them.
 
@@ -247,7 +253,7 @@ class Actuators:
         rows = (
             a.reshape(-1, a.shape[-1]) for a in (q, effort, stiffness, theta, tau, delta)
         )
-        status = kernels.drive(N, *self.known, *rows)
+        status = self.kernel(N, *self.known, *rows)
         if status & ~kernels.NOT_FINITE:
             # The joint that cannot have its torque or stiffness is to say so.
             series = {

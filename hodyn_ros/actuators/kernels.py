@@ -20,7 +20,7 @@ from hodyn_ros.engine.engine import Compiler
 from hodyn_ros.resources import compiled_function
 from hodyn_ros.typing import Array
 
-RIGID, GIVEN, POLYNOMIAL, TABLE, PAIR, LEVER = range(6)
+RIGID, GIVEN, LINE, POLYNOMIAL, TABLE, PAIR, LEVER = range(7)
 """Kinds of springs; the deflection of one that is given has been computed before."""
 
 OUT_OF_REACH, IRREGULAR, NOT_FINITE = 1, 2, 4
@@ -257,15 +257,15 @@ def _powers(P: Any, m: Any) -> None:
         P[j, m] = total
 
 
-def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, g: Any, P: Any) -> Any:
-    """Deflection P[1] and its derivatives of a spring that is no line; whether it can have Q."""
+def _bend(c: Any, o: Any, Q: Any, joint: Any, g: Any, P: Any, delta: Any) -> int:
+    """Deflection of a spring that is no line, with its derivatives; see `drive`."""
     R = P.shape[1]
-    torque = min(max(Q[row, joint], c[o + 3]), c[o + 4])
-    fits = abs(Q[row, joint] - torque) <= ROUNDING * abs(torque)
+    torque = min(max(Q[0, joint], c[o + 3]), c[o + 4])
+    fits = abs(Q[0, joint] - torque) <= ROUNDING * abs(torque)
     P[1, 0] = min(max(_inverse(c, o, torque), c[o + 1]), c[o + 2])
     if R > 1:
         law(c, o, P[1, 0], g)
-    _coefficients(Q[row : row + R, joint], 1.0, P[0])
+    _coefficients(Q[:R, joint], 1.0, P[0])
     for m in range(1, R):
         rest = P[0, m]
         _powers(P, m)
@@ -273,8 +273,8 @@ def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, g: Any, P: Any) -> An
             if g[j] != 0.0:
                 rest -= g[j] * P[j, m]
         P[1, m] = rest / g[1]
-    _derivatives(P[1], 1.0, P[1])
-    return fits
+    _derivatives(P[1], 1.0, delta[:, joint])
+    return 0 if fits else OUT_OF_REACH
 
 
 def _is_finite(values: Any) -> Any:
@@ -292,55 +292,86 @@ def _fit(series: Any, delta: Any, N: Any, orders: Any) -> Any:
     return series.shape[1] == delta.shape[1] and series.shape[0] == N * n and n >= orders
 
 
-def _drive(
-    N: Any, places: Any, c: Any, q: Any, Q: Any, S: Any, theta: Any, tau: Any, delta: Any
-) -> int:
-    """Motors and deflections of joints along N samples. Returns what is wrong, zero if nothing is.
+@cache
+def drive(of_any_kind: bool) -> ElasticKernel:
+    """Kernel that finds motors and deflections of joints along samples.
 
     Parameters
     ----------
-    N : int
-        Samples, one behind the other along the first axes.
-    places : ndarray of int, shape (j, 3)
-        Joint, first motor and block of each.
-    c : ndarray
-        Blocks: the inertias of two motors, and the spring.
-    q, Q : ndarray, shape (N K, n) and (N E, n)
-        Motions and efforts, with as many orders as are needed at least.
-    S : ndarray, shape (N v, R)
-        Stiffness, a row for each sample and each of the v joints with two motors.
-    theta, tau, delta : ndarray, shape (N R, m), (N T, m) and (N R, n)
-        Positions and torques of motors, and deflections of joints; written.
+    of_any_kind : bool
+        For springs and mechanisms of all kinds, whose code takes seconds to compile; otherwise for
+        rigid joints, springs that are lines, and deflections that are given.
     """
-    K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
-    if not (_fit(q, delta, N, R) and _fit(Q, delta, N, T) and S.shape[1] >= R):
-        return OUT_OF_REACH
-    g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
-    W, J = np.zeros((R, 12)), np.zeros((2, 12))
-    # Who gives many samples has looked at them.
-    finite = N > 1 or (_is_finite(q) and _is_finite(Q) and _is_finite(S))
-    status, row = 0, 0
-    for s in range(N):
-        q_s, Q_s = q[s * K : (s + 1) * K], Q[s * E : (s + 1) * E]
-        theta_s, tau_s = theta[s * R : (s + 1) * R], tau[s * T : (s + 1) * T]
-        delta_s = delta[s * R : (s + 1) * R]
-        for i in range(len(places)):
-            j, motor, o = places[i, 0], places[i, 1], places[i, 2]
-            if c[o + 2] == PAIR or c[o + 2] == LEVER:
-                status |= _vary(c, o + 2, Q_s, 0, j, S, row, W, J)
-                status |= _two_motors(c, o, j, motor, q_s, W, theta_s, tau_s, delta_s)
-                row += 1
-            else:
-                status |= _one_motor(
-                    c, o, j, motor, q_s, Q_s, g, P, theta_s, tau_s, delta_s
-                )
-    return status if finite else status | NOT_FINITE
+
+    def motors(
+        N: Any,
+        places: Any,
+        c: Any,
+        q: Any,
+        Q: Any,
+        S: Any,
+        theta: Any,
+        tau: Any,
+        delta: Any,
+    ) -> int:
+        """Motors and deflections of joints along N samples; what is wrong, or zero.
+
+        Parameters
+        ----------
+        N : int
+            Samples, one behind the other along the first axes.
+        places : ndarray of int, shape (j, 3)
+            Joint, first motor and block of each.
+        c : ndarray
+            Blocks: the inertias of two motors, and the spring.
+        q, Q : ndarray, shape (N K, n) and (N E, n)
+            Motions and efforts, with as many orders as are needed at least.
+        S : ndarray, shape (N v, R)
+            Stiffness, a row for each sample and each of the v joints with two motors.
+        theta, tau, delta : ndarray, shape (N R, m), (N T, m) and (N R, n)
+            Positions and torques of motors, and deflections of joints; written.
+        """
+        K, E, R, T = (
+            q.shape[0] // N,
+            Q.shape[0] // N,
+            theta.shape[0] // N,
+            tau.shape[0] // N,
+        )
+        if not (_fit(q, delta, N, R) and _fit(Q, delta, N, T) and S.shape[1] >= R):
+            return OUT_OF_REACH
+        g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
+        W, J = np.zeros((R, 12)), np.zeros((2, 12))
+        # Who gives many samples has looked at them.
+        finite = N > 1 or (_is_finite(q) and _is_finite(Q) and _is_finite(S))
+        status, row = 0, 0
+        for s in range(N):
+            q_s, Q_s = q[s * K : (s + 1) * K], Q[s * E : (s + 1) * E]
+            theta_s, tau_s = theta[s * R : (s + 1) * R], tau[s * T : (s + 1) * T]
+            delta_s = delta[s * R : (s + 1) * R]
+            for i in range(len(places)):
+                j, motor, o = places[i, 0], places[i, 1], places[i, 2]
+                if of_any_kind and (c[o + 2] == PAIR or c[o + 2] == LEVER):
+                    status |= _vary(c, o + 2, Q_s, 0, j, S, row, W, J)
+                    status |= _two_motors(c, o, j, motor, q_s, W, theta_s, tau_s, delta_s)
+                    row += 1
+                    continue
+                if of_any_kind and (c[o + 2] == POLYNOMIAL or c[o + 2] == TABLE):
+                    status |= _bend(c, o + 2, Q_s, j, g, P, delta_s)
+                status |= _one_motor(c, o, j, motor, q_s, Q_s, theta_s, tau_s, delta_s)
+        return status if finite else status | NOT_FINITE
+
+    return ElasticKernel(motors, 'ivmmmwww')
+
+
+def bends(springs: ArrayLike) -> bool:
+    """Whether the block of a spring or mechanism needs the kernel for all kinds, see `drive`."""
+    return bool(np.asarray(springs)[0] > LINE)
 
 
 def _two_motors(
     c: Any, o: Any, j: Any, motor: Any, q: Any, W: Any, theta: Any, tau: Any, delta: Any
 ) -> int:
-    """Motors and deflection of a joint of variable stiffness at one sample; see `_drive`."""
+    """Motors and deflection of a joint of variable stiffness at one sample; see `drive`."""
     finite, is_pair = True, c[o + 2] == PAIR
     factorial = 1.0
     for r in range(len(theta)):
@@ -362,37 +393,26 @@ def _two_motors(
 
 
 def _one_motor(
-    c: Any,
-    o: Any,
-    j: Any,
-    motor: Any,
-    q: Any,
-    Q: Any,
-    g: Any,
-    P: Any,
-    theta: Any,
-    tau: Any,
-    delta: Any,
+    c: Any, o: Any, j: Any, motor: Any, q: Any, Q: Any, theta: Any, tau: Any, delta: Any
 ) -> int:
-    """Motor and deflection of a rigid or series elastic joint at one sample; see `_drive`."""
+    """Motor and deflection of a rigid or series elastic joint at one sample; see `drive`.
+
+    The deflection of a spring that is no line is given.
+    """
     kind, compliance = c[o + 2], 0.0  # of a linear spring
     fits = finite = True
-    if kind == POLYNOMIAL and c[o + 7] == 2:
+    if kind == LINE:
         compliance = 1.0 / c[o + 10]
         excess = max(Q[0, j] - c[o + 6], c[o + 5] - Q[0, j])
         fits = excess <= ROUNDING * abs(Q[0, j])
-    elif kind != RIGID and kind != GIVEN:
-        fits = _deflect(c, o + 2, Q, 0, j, g, P)
     for r in range(len(theta)):
         x = 0.0
-        if compliance > 0.0:
+        if kind == LINE:
             x = compliance * Q[r, j]
             if r == 0:
                 x = min(max(x, c[o + 3]), c[o + 4])
-        elif kind == GIVEN:
-            x = delta[r, j]
         elif kind != RIGID:
-            x = P[1, r]
+            x = delta[r, j]
         delta[r, j] = x
         place = q[r, j] + x
         theta[r, motor] = place
@@ -735,7 +755,7 @@ _INLINED = (
     _root,
     _inverse,
     _powers,
-    _deflect,
+    _bend,
     _one_motor,
     _two_motors,
     _product,
@@ -747,7 +767,6 @@ _INLINED = (
 )
 _HELPERS = (_piece, _is_finite, _fit, _start, _vary, _moments, _weights)
 
-drive = ElasticKernel(_drive, 'ivmmmwww')
 elastic = ElasticKernel(_elastic, 'vmw')
 laws = ElasticKernel(_laws, 'vvw')
 follow = ElasticKernel(_follow, 'vjmmtw')
@@ -783,5 +802,5 @@ def deflections(
     status = 0
     if N:
         rows = Q.reshape(-1, 1), S.reshape(-1, K)
-        status = drive(N, place, block, still, *rows, theta, tau, delta)
+        status = drive(bends(springs))(N, place, block, still, *rows, theta, tau, delta)
     return np.swapaxes(theta.reshape(*batch, K, 2), -1, -2), status

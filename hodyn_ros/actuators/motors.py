@@ -359,7 +359,7 @@ class _Quick(NamedTuple):
 def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
     """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
     single, variable = actuators.single, actuators.variable
-    drive, follow = kernels.drive.compiled, kernels.follow.compiled
+    drive, follow = actuators.kernel.compiled, kernels.follow.compiled
     if drive and (follow or not single.dampers) and not single.own:
         (K, n), m = shape, actuators.n_motors
         actuators.quick[shape] = _Quick(

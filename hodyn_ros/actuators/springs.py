@@ -287,7 +287,8 @@ class _Polynomial(_KnownSpring):
                 f'{where:.6g}. Expected a positive slope up to max_deflection, {largest}, in both '
                 'directions.'
             )
-        self._know(kernels.POLYNOMIAL, len(law) + 1, slope, 0.0, law)
+        kind = kernels.LINE if len(law) == 1 else kernels.POLYNOMIAL
+        self._know(kind, len(law) + 1, slope, 0.0, law)
 
     @property
     def range(self) -> tuple[float, float]:

@@ -368,8 +368,8 @@ def _shown(poles: NDArray[np.complex128]) -> str:
     return ', '.join(f'{pole:.6g}' for pole in poles.ravel()[:8])
 
 
-def warm_up(model: RobotModel) -> None:
-    """Have compiled what the control laws compute with a model, whatever the drives.
+def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
+    """Have compiled what the control laws compute with a model.
 
     Otherwise the first samples take seconds, and some of those after them are held up.
 
@@ -377,10 +377,20 @@ def warm_up(model: RobotModel) -> None:
     ----------
     model : RobotModel
         Of it, mass matrix, weight and efforts of orders 0 to 2 are compiled.
+    actuators : Actuators, optional
+        By default springs and mechanisms of all kinds are compiled, otherwise those of the
+        actuators, which takes less time.
     """
     if not unavailable():
         prepare()
-        for kernel in (kernels.drive, kernels.elastic, kernels.laws):
+        needed = [kernels.laws]
+        if actuators is None:
+            needed += [kernels.elastic, kernels.drive(False), kernels.drive(True)]
+        else:
+            needed.append(actuators.kernel)
+            if actuators.variable:
+                needed.append(kernels.elastic)
+        for kernel in needed:
             kernel.prepare()
     motion = np.zeros((5, model.n_joints))
     model.warm_up(

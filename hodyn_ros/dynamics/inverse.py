@@ -115,9 +115,8 @@ def inverse_dynamics(
     kind = _precision(dtype)
     if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
         raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
-    found = _computation(model, algorithm, samples, samples.N, kind is np.float32)
-    found = found._replace(num_threads=int(num_threads))
-    shape = samples.K - 2, model.n_joints
+    single, shape = kind is np.float32, (samples.K - 2, model.n_joints)
+    found = _computation(model, algorithm, samples, samples.N, single, int(num_threads))
     return samples.compute(found.efforts, shape, out, COMPILED_BLOCK, kind)
 
 
@@ -316,27 +315,34 @@ class _Computation(NamedTuple):
 
 
 def _computation(
-    model: RobotModel, algorithm: str, samples: Arguments, count: int, single: bool = False
+    model: RobotModel,
+    algorithm: str,
+    samples: Arguments,
+    count: int,
+    single: bool = False,
+    num_threads: int = 1,
 ) -> _Computation:
     """What an algorithm means: names of `ENGINE` wait for the compiler.
 
     Of so many samples, that count for 'auto'. Closed loops have code of their own; only where they
     can have none, that of their tree is asked for.
     """
-    order, links = samples.K - 3, samples.links
+    order = samples.K - 3
     formulation = algorithm if algorithm in FORMULATIONS else 'nth_order'
-    if algorithm not in ('auto', *FORMULATIONS, *ENGINE):
+    if algorithm in ENGINE:
+        _check_order(algorithm, HIGHEST_ORDER, order)
+    elif algorithm == formulation:
+        _check_order(algorithm, FORMULATIONS[algorithm].highest_order, order)
+    elif algorithm != 'auto':
         raise HodynError(
             f'The algorithm {algorithm!r} is unknown; choose one of auto, '
             f'{", ".join((*FORMULATIONS, *ENGINE))}.'
         )
-    highest = FORMULATIONS[formulation].highest_order
-    _check_order(algorithm, HIGHEST_ORDER if algorithm in ENGINE else highest, order)
-    found = _Computation(model, formulation)
-    if algorithm in FORMULATIONS or order > HIGHEST_ORDER:
-        return found
+    if algorithm == formulation or order > HIGHEST_ORDER:
+        return _Computation(model, formulation)
     single = single and model.closure is None
-    request = Request(EFFORTS, samples.K, links, form=ENGINE.get(algorithm), single=single)
+    form = ENGINE.get(algorithm)
+    request = Request(EFFORTS, samples.K, samples.links, form=form, single=single)
 
     def kernel(engine: Engine) -> Kernel | None:
         return (
@@ -345,12 +351,12 @@ def _computation(
             else engine.prepare(request)
         )
 
-    if model.closure is not None and request.form is None:
+    if model.closure is not None and form is None:
         engine = model.kept(Engine)
         of_loops = kernel(engine)
         if of_loops is not None or request not in engine.kernels:
-            return found._replace(of_loops=of_loops)
-    return found._replace(of_tree=kernel(engine_of(model)))
+            return _Computation(model, formulation, None, of_loops)
+    return _Computation(model, formulation, kernel(engine_of(model)), None, num_threads)
 
 
 def _check_order(algorithm: str, highest: int | None, order: int) -> None:

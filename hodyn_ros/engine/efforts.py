@@ -51,6 +51,7 @@ def effort_program(
     order: int,
     wrenches: Sequence[Attachment] = (),
     friction: bool = True,
+    moving: bool = False,
 ) -> RobotProgram:
     """Program of a robot's efforts.
 
@@ -62,61 +63,43 @@ def effort_program(
     wrenches : sequence of Attachment
     friction : bool
         Whether that of the joints is included, if all laws are of this package.
+    moving : bool
+        Whether the base moves.
 
     Returns
     -------
     RobotProgram
-        Input 'wrench': of the w-th wrench, at 6 (w (order + 1) + k), the k-th derivative of moment
-        and force. Output 'effort': derivative k of independent joint j at k n + j.
+        Input 'wrench': if the base moves its twist and order + 1 derivatives, 6 numbers each, and
+        -g, all in link axes; then of the w-th wrench, at 6 (w (order + 1) + k), the k-th
+        derivative of moment and force. Output 'effort': derivative k of independent joint j at
+        k n + j; if the base moves at k (n + 6) + 6 + j, behind the wrench on the base.
     """
-    recorder = Recorder()
+    recorder, base = Recorder(), None
     motion = motion_inputs(recorder, model, order + 3)
-    given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
-    bodies = RigidBodies(model, frames_of(model), motion)
-    efforts, _ = bodies.efforts(bodies.loads(wrenches, given))
-    friction = friction and recorded_friction(model, efforts, motion)
-    recorder.outputs('effort', [value for row in efforts for value in row])
+    size = 6 * (order + 2) + 3 if moving else 0
+    given: Sequence[Number] = recorder.inputs(
+        'wrench', size + 6 * (order + 1) * len(wrenches)
+    )
+    if moving:
+        w, v = load_of(given[: size - 3])
+        apparent = apparent_acceleration(w, v, Vector(*given[size - 3 : size]))
+        base = body_motion(w, v.rate() + apparent)
+    own = frames(model, from_link=True) if moving else frames_of(model)
+    bodies = RigidBodies(model, own, motion, base)
+    efforts, load = bodies.efforts(bodies.loads(wrenches, given[size:]))
+    if friction:
+        friction = recorded_friction(model, efforts, motion)
+    if moving:
+        efforts = [[*of_base, *row] for *of_base, row in zip(*load.n, *load.f, efforts)]
+    values = [value for row in efforts for value in row]
+    recorder.outputs('effort', values)
     return RobotProgram(
         recorder.program(),
         model.n_joints,
         order + 3,
         Part('wrench', len(given), False),
-        Part('effort', model.n_joints * (order + 1), True),
-        friction,
-    )
-
-
-def moving_base_program(
-    model: Mechanism, order: int, wrenches: Sequence[Attachment] = ()
-) -> RobotProgram:
-    """Program of the efforts, without friction, and of the wrench on a base that moves.
-
-    Inputs: 'motion'; 'base', the twist of the base and order + 1 derivatives, 6 numbers each, and
-    -g, all in link axes, then wrenches as `effort_program` has them. Output: 'effort', derivative
-    k at k (n + 6): the wrench on the base and the efforts.
-    """
-    recorder = Recorder()
-    motion = motion_inputs(recorder, model, order + 3)
-    size = 6 * (order + 2)
-    given: Sequence[Number] = recorder.inputs(
-        'base', size + 3 + 6 * (order + 1) * len(wrenches)
-    )
-    w, v = load_of(given[:size])
-    up = Vector(*given[size : size + 3])
-    a = v.rate() + apparent_acceleration(w, v, up)
-    bodies = RigidBodies(model, frames(model, from_link=True), motion, body_motion(w, a))
-    efforts, load = bodies.efforts(bodies.loads(wrenches, given[size + 3 :]))
-    results: list[Number] = []
-    for *of_base, row in zip(*load.n, *load.f, efforts):
-        results += [*of_base, *row]
-    recorder.outputs('effort', results)
-    return RobotProgram(
-        recorder.program(),
-        model.n_joints,
-        order + 3,
-        Part('base', len(given), False),
-        Part('effort', len(results), True),
-        friction=not model.friction,
+        Part('effort', len(values), True),
+        friction or not model.friction,
     )
 
 

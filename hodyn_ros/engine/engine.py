@@ -15,9 +15,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
@@ -59,7 +59,7 @@ MOST_BODIES_IN_FACTORS = 14
 SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
-# Time that is worth a message [s].
+# Time of the processor that is worth a message [s].
 LONG = 2.0
 
 compiling = threading.RLock()
@@ -118,6 +118,16 @@ def unavailable() -> str | None:
         return f'llvmlite cannot be imported ({error})'
     # Numba itself is imported where functions are compiled: it takes longer than all else.
     return None if find_spec('numba') else 'Numba cannot be imported (it is not installed)'
+
+
+@contextmanager
+def _timed(work: str, name: str) -> Iterator[None]:
+    """Message if some work has taken long."""
+    start = time.thread_time()
+    yield
+    took = time.thread_time() - start
+    if took > LONG:
+        _logger.warning('%s the dynamics of %s took %.0f s, once.', work, name, took)
 
 
 Asked = TypeVar('Asked', bound=Hashable)
@@ -192,7 +202,8 @@ class Compiler(Generic[Asked, Code]):
             raise HodynError(f'There is no compiler for dynamics: {reason}.')
         with compiling:
             if request not in self.kernels:
-                self.kernels[request] = self.make(request)
+                with _timed('Compiling', self._name):
+                    self.kernels[request] = self.make(request)
             return self.kernels[request]
 
     def expect(self, request: Asked) -> bool:
@@ -245,14 +256,9 @@ class Engine(Compiler[Request, 'Kernel']):
         None for one that is too long to record, or has a friction law of one's own.
         """
         if request not in self._runs:
-            run, start = None, time.perf_counter()
-            with suppress(ModelError, ProgramTooLong):
+            run = None
+            with _timed('Recording', self._name), suppress(ModelError, ProgramTooLong):
                 run = Run(self.program(request))
-            took = time.perf_counter() - start
-            if took > LONG:
-                _logger.warning(
-                    'Recording a program of %s took %.0f s, once.', self._model.name, took
-                )
             self._runs[request] = run
         return self._runs[request]
 
@@ -331,7 +337,7 @@ class Engine(Compiler[Request, 'Kernel']):
         """Whether a program can be recorded, and is short enough to be compiled."""
         try:
             program = self.program(request)
-        # A friction law of one's own, a loop that slides.
+        # A friction law of one's own, overconstrained loops.
         except (ModelError, ProgramTooLong):
             return False
         if request.quantity != EFFORTS or self._model.closure is not None:

@@ -79,6 +79,7 @@ class Kernel:
         self.codes = codes
         self.robot = np.array(integers, np.int64), np.array(numbers, np.float64)
         # Those of calls, under the interpreter lock.
+        self._addresses = [array.ctypes.data for array in self.robot]
         self._tables: list[tuple[list[int], Array]] = []
 
     def _table(self, which: int) -> tuple[list[int], Array]:
@@ -116,7 +117,7 @@ class Kernel:
 
     def program(self, which: int) -> list[int]:
         """Addresses of a code and of its first two arguments, see `llvm_lanes.EVALUATE`."""
-        return [self.codes[which].loaded.address, *(x.ctypes.data for x in self.robot)]
+        return [self.codes[which].loaded.address, *self._addresses]
 
     def evaluate(
         self,

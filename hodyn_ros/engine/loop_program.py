@@ -1,16 +1,14 @@
 """Programs of robots with closed loops: what closes them, and the efforts of the motors.
 
-The relative motion of the frames that a loop holds together is written in the axes of the body of
-A. With R the rotation from the body of B, w_r = R w_B - w_A its angular velocity, and a_A, a_B the
-accelerations of the two points,
-
-    D(R x) = R D x + w_r x R x,    D^2 p = R a_B - a_A,
-
-since the place p of B's point stays zero. The rows of a loop pick what must vanish of D^k w_r and
-D^(k+1) p; without the highest derivatives of the dependent joints these are the right side of the
-equations for them. What the loops carry is a load on both bodies, whose derivatives follow in the
-same way. One factor of the rows of the dependent joints serves all orders. Its pivots are chosen
-where the loops start; where one gets so small that they are no longer good, results are NaN.
+A loop is a path: from the body at its end inwards to one that carries both of its bodies, and
+outwards to the body where it starts. The twist of the end relative to the start, in the frame of
+the end, is handed on along the path from the start; the rows of the loop are loads on the end
+whose power with it must vanish. Without the highest derivatives of the dependent joints, that
+power and its derivatives are the right side of the equations for them. One load, handed back along
+the path, gives the efforts of the joints on it: of unit loads the rows L themselves, of what the
+rows carry L^T times that. One factor of the rows of the dependent joints serves all orders. Its
+pivots are chosen where the loops start; where one gets so small that they are no longer good,
+results are NaN.
 
 Source: Mueller 2019, "An overview of formulae for the higher-order kinematics of lower-pair
 chains", and Featherstone 2008, chapter 8; here in frames along the joint axes.
@@ -18,20 +16,16 @@ chains", and Featherstone 2008, chapter 8; here in frames along the joint axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine.bodies import (
-    NO_LOAD,
-    BodyMotion,
-    Load,
-    Pose,
-)
+from hodyn_ros.engine.bodies import NO_LOAD, JointMotion, Load
 from hodyn_ros.engine.efforts import RigidBodies
-from hodyn_ros.engine.frames import frames_of, position, rotation, vector
+from hodyn_ros.engine.frames import frames_of, position, rotation, vector, without_rounding
 from hodyn_ros.engine.friction import recorded_friction
 from hodyn_ros.engine.program import (
     LONGEST,
@@ -44,20 +38,16 @@ from hodyn_ros.engine.program import (
     RobotProgram,
 )
 from hodyn_ros.engine.run import Steps
-from hodyn_ros.engine.vectors import (
-    ZERO,
-    Matrix,
-    Vector,
-)
-from hodyn_ros.engine.walker import Rows, motion_inputs, vector_of_jets
+from hodyn_ros.engine.vectors import AXIS, ZERO, Matrix, Vector
+from hodyn_ros.engine.walker import Rows, joint_motions, motion_inputs
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.lie.jets import Jet, derivative, derivatives, turned
+from hodyn_ros.lie.jets import Jet, derivative
 from hodyn_ros.model.loops import LARGEST_ERROR
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
 if TYPE_CHECKING:
-    from hodyn_ros.model.loops import Coupling, Loop
+    from hodyn_ros.model.loops import Loop
 
 # A pivot that is so much smaller than where the loops start is not used, nor, where pivots are
 # chosen, an entry that is so much smaller than the largest one of its column.
@@ -92,7 +82,7 @@ def closing_program(model: Mechanism, longest: int | None = LONGEST) -> RobotPro
     Raises
     ------
     ModelError
-        If a loop is a slider, or loops are overconstrained, which have no program.
+        If loops are overconstrained, which have no program.
     ProgramTooLong
         If it takes more steps.
     """
@@ -124,7 +114,7 @@ def completing_program(model: Mechanism, K: int) -> RobotProgram:
     bodies = ClosedBodies(recorder, model)
     motion = motion_inputs(recorder, bodies.tree, K)
     rows = bodies.rows(motion)
-    whole = bodies.complete(motion, rows, bodies.factors(rows, _too_weak(max(0, K - 3))))
+    whole = bodies.complete(motion, bodies.factors(rows, _too_weak(max(0, K - 3))))
     found = [row[j] for row in whole[1:] for j in bodies.dependent]
     recorder.outputs('completed', found)
     return _program(recorder, bodies, K, NO_ARRAY, Part('completed', len(found), True))
@@ -164,8 +154,8 @@ def closed_effort_program(
     motion = motion_inputs(recorder, bodies.tree, order + 3)
     rows = bodies.rows(motion)
     factors = bodies.factors(rows, _too_weak(order))
-    whole = bodies.complete(motion, rows, factors)
-    rigid = bodies.rigid(whole)
+    whole = bodies.complete(motion, factors)
+    rigid = RigidBodies(bodies.tree, frames_of(bodies.tree), whole)
     of_tree, _ = rigid.efforts(rigid.loads(wrenches, given))
     friction = recorded_friction(bodies.tree, of_tree, whole)
     efforts = bodies.of_motors(of_tree, whole, rows, factors)
@@ -200,23 +190,91 @@ def _program(
     )
 
 
-class _Side(NamedTuple):
-    """A frame of a loop on one of its bodies: axes, a coordinate a row, and origin there."""
-
-    body: int
-    axes: Matrix
-    origin: Vector
+_Steps = tuple[tuple[int, float], ...]
 
 
-class _Held(NamedTuple):
-    """A loop with the rows that are kept, as moments and forces in the axes of the body of A."""
+class Path(NamedTuple):
+    """A loop as a path between the bodies that it holds together.
+
+    Attributes
+    ----------
+    loop : Loop
+    steps : tuple of (int, float)
+        Bodies whose joints lie on the path, from its end to its start; 1 for those that carry the
+        end, -1 for those that carry the start.
+    rows : list of Load
+        Of each row that is kept, in the frame of the body at the end.
+    start, end : ndarray, shape (4, 4)
+        Frames of the loop on these bodies.
+    """
 
     loop: Loop
-    a: _Side
-    b: _Side
-    rows: list[tuple[Vector, Vector]]
-    signs: list[float]
-    """Of each body 1 if it carries B alone, -1 if it carries A alone, else 0."""
+    steps: _Steps
+    rows: list[Load]
+    start: Array
+    end: Array
+
+    def twist(self, joints: Sequence[JointMotion]) -> tuple[Vector, Vector]:
+        """Twist of the end relative to the start, in the frame of the body there."""
+        w, v = ZERO, ZERO
+        for i, sign in reversed(self.steps):
+            joint = joints[i]
+            if sign > 0.0:
+                w, v = joint.twist_outward(w, v)
+            else:
+                w = w - AXIS * joint.rate
+                v = v - joint.slide.rate() + joint.slide.cross(w)
+                w, v = joint.to_parent(w), joint.to_parent(v)
+                v = v + joint.joint.d.cross(w)
+        return w, v
+
+    def left_open(self, joints: Sequence[JointMotion]) -> list[Number]:
+        """What is left open of each row, exact to second order where it is small."""
+        p, axes = position(self.start), rotation(self.start).T
+        for i, sign in reversed(self.steps):
+            joint = joints[i]
+            if sign > 0.0:
+                p = joint.to_child(p - joint.joint.d) - joint.slide
+                axes = Matrix(*map(joint.to_child, axes))
+            else:
+                p = joint.to_parent(p + joint.slide) + joint.joint.d
+                axes = Matrix(*map(joint.to_parent, axes))
+        own, turn = rotation(self.end), ZERO
+        direction = vector(self.loop.direction)
+        if self.loop.kind in ('weld', 'slider'):
+            for x, y in zip(axes, own.T):
+                turn = turn + x.cross(y) * 0.5
+        else:
+            turn = (axes.T @ direction).cross(own @ direction)
+        arm = position(self.end)
+        moved = arm - p
+        if self.loop.kind == 'slider':  # rows have the velocity at the end
+            moved = moved + turn.cross(moved)
+        moved = moved + arm.cross(turn)  # of the origin of the body, as the rows
+        return [row.n @ turn + row.f @ moved for row in self.rows]
+
+
+def _handed_on(
+    joints: Sequence[JointMotion], loads: dict[_Steps, Load]
+) -> Iterator[tuple[int, Number]]:
+    """Bodies on paths, and the efforts of their joints for loads at the ends of the paths.
+
+    Where paths go on alike, their loads are added.
+    """
+    while loads:
+        (i, sign), *others = steps = max(loads, key=len)
+        joint, load, rest = joints[i], loads.pop(steps), tuple(others)
+        if sign > 0.0:
+            yield i, joint.effort(load)
+            load = joint.inward(load) if rest else load
+        else:
+            load = load.moved(-joint.joint.d)
+            load = Load(joint.to_child(load.n), joint.to_child(load.f))
+            if joint.slides:
+                load = load.moved(-joint.slide)
+            yield i, -joint.effort(load)
+        if rest:
+            loads[rest] = loads[rest] + load if rest in loads else load
 
 
 class ClosedBodies:
@@ -231,22 +289,12 @@ class ClosedBodies:
     Raises
     ------
     ModelError
-        If a loop is a slider, or loops are overconstrained.
+        If loops are overconstrained.
     """
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        model: Mechanism,
-    ) -> None:
+    def __init__(self, recorder: Recorder, model: Mechanism) -> None:
         closure = model.closure
         assert closure is not None
-        sliders = [loop.name for loop in closure.loops if loop.kind == 'slider']
-        if sliders:
-            raise ModelError(
-                f'Loop {sliders[0]!r} slides: there is no compiled or generated code for such '
-                'loops. Make the sliding joint one of the tree and close the loop elsewhere.'
-            )
         if closure.overconstrained:
             raise ModelError(
                 f'The loops of {model.name!r} are overconstrained, and which of their rows count '
@@ -258,103 +306,87 @@ class ClosedBodies:
         self.independent = [int(j) for j in closure.independent]
         self.dependent = [int(j) for j in closure.dependent]
         kept, first = {int(row) for row in closure.rows}, 0
-        self._held = []
+        links = [link for loop in closure.loops for link in (loop.link_a, loop.link_b)]
+        self._ends = Counter(self.tree.link(link).body for link in links)
+        self._paths = []
         for loop in closure.loops:
             rows = [row for k, row in enumerate(loop.rows, first) if k in kept]
-            self._held.append(self._with_rows(loop, rows))
+            self._paths.append(self._path(loop, rows))
             first += len(loop.rows)
         self._couplings = [c for k, c in enumerate(closure.couplings, first) if k in kept]
 
-    def rigid(self, motion: Rows) -> RigidBodies:
-        """Bodies of the tree in a motion."""
-        return RigidBodies(self.tree, self._frames, motion)
-
-    def _with_rows(self, loop: Loop, rows: Sequence[Array]) -> _Held:
-        a, b = (
-            self._side(link, pose)
-            for link, pose in zip((loop.link_a, loop.link_b), loop.poses)
+    def _path(self, loop: Loop, rows: Sequence[Array]) -> Path:
+        # Paths that start at the same body have their first steps in common.
+        sides = zip((loop.link_a, loop.link_b), loop.poses)
+        (start, first), (end, last) = sorted(
+            (self._side(link, pose) for link, pose in sides),
+            key=lambda side: -self._ends[side[0]],
         )
-        parts = [(a.axes @ vector(row[:3]), a.axes @ vector(row[3:])) for row in rows]
-        on_a, on_b = self._carriers(a.body), self._carriers(b.body)
-        signs = [float((i in on_b) - (i in on_a)) for i in range(self.tree.n_bodies)]
-        return _Held(loop, a, b, parts, signs)
+        inwards, outwards = self._carriers(end), self._carriers(start)[::-1]
+        steps = [(i, 1.0) for i in inwards if i not in outwards]
+        steps += [(i, -1.0) for i in outwards if i not in inwards]
+        loads = []
+        for row in rows:
+            W = row @ se3.Ad(se3.inverse(last))
+            W = without_rounding(W, float(np.abs(W).max()))
+            loads.append(Load(vector(W[:3]), vector(W[3:])))
+        return Path(loop, tuple(steps), loads, first, last)
 
-    def _side(self, link: str, pose: Array) -> _Side:
+    def _side(self, link: str, pose: Array) -> tuple[int, Array]:
         frames, place = self._frames, self.tree.link(link)
         own = frames.base if place.body == BASE else frames.poses[place.body]
-        inside = se3.inverse(own) @ place.pose @ pose
-        return _Side(place.body, rotation(inside), position(inside))
+        return place.body, se3.inverse(own) @ place.pose @ pose
 
-    def _carriers(self, body: int) -> set[int]:
-        """A body and those that carry it."""
-        found = set[int]()
+    def _carriers(self, body: int) -> list[int]:
+        """A body and those that carry it, inwards."""
+        found = list[int]()
         while body != BASE:
-            found.add(body)
+            found.append(body)
             body = int(self.tree.parent[body])
         return found
 
-    # --- Positions and velocities ---------------------------------------------------------------
+    def _moved(self, motion: Rows) -> tuple[list[JointMotion], dict[str, Jet]]:
+        """Motions of the bodies' joints, and of the joints of the tree by their names."""
+        names = self.tree.joint_names
+        by_name = {name: Jet(row[j] for row in motion) for j, name in enumerate(names)}
+        return joint_motions(self.tree, self._frames, motion), by_name
+
+    # --- Rows ------------------------------------------------------------------------------------
 
     def rows(self, motion: Rows) -> Rows:
         """Rows that are kept, an entry for each joint of the tree, at some positions."""
-        tree, joints, places = self.tree, self._frames.joints, self._places(motion)
-        arms = {}
-        for i in range(tree.n_bodies):
-            arms[i] = places[i].axes.T.z, places[i].axes @ places[i].p
-        found = []
-        for held in self._held:
-            at_b = places[held.b.body]
-            point = at_b.axes @ (at_b.p + held.b.origin)
-            for parts in held.rows:
-                moment, force = (places[held.a.body].axes @ part for part in parts)
-                row: list[Number] = [0.0] * tree.n_joints
-                for i, sign in enumerate(held.signs):
-                    if sign:
-                        axis, origin = arms[i]
-                        about = moment + (point - origin).cross(force)
-                        value = joints[i].turn * (about @ axis)
-                        value = value + joints[i].slide * (force @ axis)
-                        j = int(tree.coordinate[i])
-                        row[j] = row[j] + sign * float(tree.multiplier[i]) * value
-                found.append(row)
-        for coupling in self._couplings:
-            row = [0.0] * tree.n_joints
-            row[tree.joint_names.index(coupling.joint)] = 1.0
-            for name, polynomial in coupling.polynomials.items():
-                j = tree.joint_names.index(name)
-                row[j] = row[j] - _slope(polynomial, motion[0][j])
-            found.append(row)
-        return found
+        count = len(self.dependent)
+        units = np.eye(count).tolist()
+        found = [self._carried(motion[:1], [[x] for x in unit]) for unit in units]
+        return [[derivative(value, 0) for value in row] for row in found]
+
+    def _carried(self, motion: Rows, carried: Sequence[Sequence[Number]]) -> list[Number]:
+        """Efforts of the tree's joints, L^T times what the rows carry; both with derivatives."""
+        joints, by_name = self._moved(motion)
+        efforts: list[Number] = [0.0] * self.tree.n_joints
+        values, loads = iter([Jet(x) for x in carried]), dict[_Steps, Load]()
+        for path in self._paths:
+            load = loads.get(path.steps, NO_LOAD)
+            for row, value in zip(path.rows, values):
+                load = load + Load(row.n * value, row.f * value)
+            loads[path.steps] = load
+        for i, effort in _handed_on(joints, loads):
+            j = int(self.tree.coordinate[i])
+            efforts[j] = efforts[j] + effort * float(self.tree.multiplier[i])
+        for coupling, value in zip(self._couplings, values):
+            for name, slope in coupling.slopes(by_name).items():
+                j = self.tree.joint_names.index(name)
+                efforts[j] = efforts[j] + slope * value
+        return efforts
 
     def missing(self, motion: Rows) -> list[Number]:
         """What is left open of each row that is kept, exact to second order where it is small."""
-        places = self._places(motion)
-        found: list[Number] = []
-        for held in self._held:
-            a, b = held.a, held.b
-            R = _rotation(places[a.body], places[b.body])
-            there = R @ (places[b.body].p + b.origin)
-            p = there - (places[a.body].p + a.origin)
-            direction = vector(held.loop.direction)
-            turn = (a.axes @ direction).cross(R @ (b.axes @ direction))
-            if held.loop.kind == 'weld':
-                turn = ZERO
-                for own, other in zip(a.axes.T, b.axes.T):
-                    turn = turn + own.cross(R @ other) * 0.5
-            found += [moment @ turn + force @ p for moment, force in held.rows]
-        return found + [self._coupled(coupling, motion[:1]) for coupling in self._couplings]
-
-    def _coupled(self, coupling: Coupling, motion: Rows) -> Number:
-        """Highest derivative of the position of a joint less that which its coupling asks for."""
-        names, k = self.tree.joint_names, len(motion) - 1
-        found: Number = motion[k][names.index(coupling.joint)]
-        for name, polynomial in coupling.polynomials.items():
-            x = Jet(row[names.index(name)] for row in motion)
-            value: Any = 0.0
-            for coefficient in reversed(polynomial):
-                value = value * x + coefficient
-            found = found - derivative(value, k)
-        return found
+        joints, by_name = self._moved(motion[:1])
+        found = [value for path in self._paths for value in path.left_open(joints)]
+        return [
+            derivative(value, 0)
+            for value in (*found, *(c.left_open(by_name) for c in self._couplings))
+        ]
 
     def factors(self, rows: Rows, weak: float) -> Factors:
         """Factors of the columns of the dependent joints; `weak` as in `Factors`."""
@@ -371,44 +403,29 @@ class ClosedBodies:
 
     # --- Motion and loads -----------------------------------------------------------------------
 
-    def complete(self, motion: Rows, rows: Rows, factors: Factors) -> Rows:
+    def complete(self, motion: Rows, factors: Factors) -> Rows:
         """Motion of all joints; of the dependent ones the positions alone need be known.
 
         Parameters
         ----------
         motion : Rows
             Of all joints of the tree.
-        rows, factors
+        factors : Factors
             At these positions.
         """
         whole = [motion[0]]
-        for given in motion[1:]:
+        for k, given in enumerate(motion[1:]):
             row = [0.0 if j in self.dependent else x for j, x in enumerate(given)]
             whole.append(row)
-            first = len(whole) == 2
-            right = _combined(rows, row, self.independent) if first else self._right(whole)
+            joints, by_name = self._moved(whole)
+            right = []
+            for path in self._paths:
+                w, v = path.twist(joints)
+                right += [derivative(load.n @ w + load.f @ v, k) for load in path.rows]
+            right += [derivative(c.left_open(by_name), k + 1) for c in self._couplings]
             for j, value in zip(self.dependent, factors.solve(right)):
                 row[j] = -value
         return whole
-
-    def _right(self, whole: Rows) -> list[Number]:
-        """Rows of the highest derivatives, those of the dependent joints left out."""
-        k = len(whole) - 3
-        motions, found = self._motions(whole), list[Number]()
-        for held in self._held:
-            a, b = motions[held.a.body], motions[held.b.body]
-            R, w = self._relative(held, whole, k + 2)
-            point = _turned(R, w, b.a + b.B @ held.b.origin, k + 1)
-            x = point - (a.a + a.B @ held.a.origin)
-            dw, d2x = w.order(k + 1), x.order(k)
-            found += [moment @ dw + force @ d2x for moment, force in held.rows]
-        return found + [self._coupled(coupling, whole) for coupling in self._couplings]
-
-    def _relative(self, held: _Held, whole: Rows, count: int) -> tuple[Matrix, Vector]:
-        """Rotation from the body of B to that of A, and w_r with its derivatives."""
-        places, motions = self._places(whole), self._motions(whole)
-        R = _rotation(places[held.a.body], places[held.b.body])
-        return R, _turning(R, motions[held.b.body].w, motions[held.a.body].w, count)
 
     def of_motors(self, of_tree: Rows, whole: Rows, rows: Rows, factors: Factors) -> Rows:
         """Efforts of the independent joints that, with what loops carry, are those of the tree.
@@ -422,118 +439,26 @@ class ClosedBodies:
         rows, factors
             At the same positions.
         """
-        carried, found = Rows(), Rows()
+        carried, found = [list[Number]() for _ in rows], Rows()
         for k, efforts in enumerate(of_tree):
-            lower = self._of_loops([*carried, [0.0] * len(rows)], whole)[k]
-            rest = [x - y for x, y in zip(efforts, lower)]
-            carried.append(factors.solve_transposed([rest[j] for j in self.dependent]))
+            for of_row in carried:
+                of_row.append(0.0)
+            lower = self._carried(whole[: k + 1], carried)
+            rest = [x - derivative(y, k) for x, y in zip(efforts, lower)]
+            values = factors.solve_transposed([rest[j] for j in self.dependent])
+            for of_row, value in zip(carried, values):
+                of_row[k] = value
             own = [
-                sum((row[j] * value for row, value in zip(rows, carried[k])), 0.0)
+                sum((row[j] * value for row, value in zip(rows, values)), 0.0)
                 for j in self.independent
             ]
             found.append([rest[j] - value for j, value in zip(self.independent, own)])
         return found
 
-    def _of_loops(self, carried: Rows, whole: Rows) -> Rows:
-        """Efforts of the tree's joints that belong to what the rows carry."""
-        order, n_bodies = len(carried) - 1, self.tree.n_bodies
-        loads = dict.fromkeys(range(-1, n_bodies), NO_LOAD)
-        first = 0
-        for held in self._held:
-            weights = [Jet(row) for row in zip(*carried)][first : first + len(held.rows)]
-            first += len(held.rows)
-            n, f = (_weighted(weights, vectors) for vectors in zip(*held.rows))
-            R, w = self._relative(held, whole, order + 1)
-            back = R.T
-            w_b = _turning(back, w, ZERO, order + 1, -1.0)
-            on_b = Load(*(_turned(back, w_b, v, order + 1, -1.0) for v in (n, f)))
-            on_a = Load(-n, -f)
-            for side, load in ((held.a, on_a), (held.b, on_b)):
-                loads[side.body] = loads[side.body] + load.moved(side.origin)
-        efforts, _ = self.rigid(whole[: order + 3]).efforts(loads, armature=False)
-        self._add_couplings(efforts, [row[first:] for row in carried], whole)
-        return efforts
-
-    def _add_couplings(self, efforts: Rows, carried: Rows, whole: Rows) -> None:
-        """Add the efforts that belong to what the rows of couplings carry."""
-        index, order = self.tree.joint_names.index, len(carried) - 1
-        for number, coupling in enumerate(self._couplings):
-            values = Jet(row[number] for row in carried)
-            j = index(coupling.joint)
-            for row, of_row in zip(efforts, carried):
-                row[j] = row[j] + of_row[number]
-            for name, polynomial in coupling.polynomials.items():
-                j = index(name)
-                x = Jet(row[j] for row in whole)
-                following = derivatives(_slope(polynomial, x) * values, order + 1)
-                for row, value in zip(efforts, following):
-                    row[j] = row[j] - value
-
-    def _places(self, motion: Rows) -> dict[int, Pose]:
-        """Places of all bodies, without derivatives."""
-        rest: Rows = [[0.0] * len(motion[0])] * 2
-        still = [motion[0], *rest]
-        places = self.rigid(still).poses
-        return {i: Pose(place.axes, place.p.order(0)) for i, place in places.items()}
-
-    def _motions(self, whole: Rows) -> dict[int, BodyMotion]:
-        """Motions of all bodies, with as many derivatives as there are rows."""
-        return self.rigid(whole).relative
-
-
-def _slope(polynomial: Sequence[float], x: Any) -> Any:
-    """Derivative of a polynomial, of a number or its series."""
-    slope: Any = 0.0
-    for power in range(len(polynomial) - 1, 0, -1):
-        slope = slope * x + power * polynomial[power]
-    return slope
-
 
 def _combined(rows: Rows, values: Sequence[Number], joints: Sequence[int]) -> list[Number]:
     """Products of rows with the values of some joints."""
     return [sum((row[j] * values[j] for j in joints), 0.0) for row in rows]
-
-
-def _turned(R: Matrix, w: Vector, v: Vector, count: int, direction: float = 1.0) -> Vector:
-    """Vector R v with its derivatives, in axes that turn by w against those before.
-
-    Direction -1: w is the other way round.
-    """
-
-    def rates(i: int, v: tuple[Number, ...]) -> Vector:
-        return w.order(i).cross(Vector(*v)) * direction
-
-    return Vector(*turned(R @ v, rates, count))
-
-
-def _weighted(weights: Sequence[Jet], vectors: Sequence[Vector]) -> Vector:
-    """Sum of vectors, each with its weight."""
-    total = ZERO
-    for weight, v in zip(weights, vectors):
-        total = total + v * weight
-    return total
-
-
-def _rotation(a: Pose, b: Pose) -> Matrix:
-    """Rotation from the axes of a body B to those of a body A."""
-    R = a.axes[0].outer(b.axes[0])
-    for k in (1, 2):
-        R = R + a.axes[k].outer(b.axes[k])
-    return R
-
-
-def _turning(
-    R: Matrix, w: Vector, own: Vector, count: int, direction: float = 1.0
-) -> Vector:
-    """Difference R w - own, whose derivatives are those in axes that turn with it themselves.
-
-    Direction 1: w_r, by which R turns; -1: the turned w_r, against which it does.
-    """
-    found = vector_of_jets(0)
-    for k in range(count):
-        x = _turned(R, found, w, k + 1, direction) - own
-        found = found.followed(x.order(k))
-    return found
 
 
 class Factors:

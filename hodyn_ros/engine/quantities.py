@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hodyn_ros.engine.efforts import effort_program, moving_base_program
+from hodyn_ros.engine.efforts import effort_program
 from hodyn_ros.engine.forward import forward_program
 from hodyn_ros.engine.links import jacobian_program, link_program
 from hodyn_ros.engine.loop_program import (
@@ -50,7 +50,9 @@ PROGRAMS: dict[str, Callable[[Mechanism, Request], RobotProgram]] = {
         model, r.K - 2, r.wrenches, prescribed=r.prescribed
     ),
     FLOATING: lambda model, r: forward_program(model, r.K - 2, r.wrenches, floating=True),
-    MOVING: lambda model, r: moving_base_program(model, r.K - 3, r.wrenches),
+    MOVING: lambda model, r: effort_program(
+        model, r.K - 3, r.wrenches, friction=False, moving=True
+    ),
     CLOSING: lambda model, _: closing_program(model),
     COMPLETING: lambda model, r: completing_program(model, r.K),
 }

@@ -44,7 +44,7 @@ def jacobian(
     Raises
     ------
     MotionError
-        If the motion has a wrong shape or holds NaN or infinite values.
+        If the motion has a wrong shape or holds NaN or infinite values, or the result overflows.
     ModelError
         If the link does not exist or must be named.
     HodynError

@@ -397,22 +397,3 @@ def _weighted(terms: Sequence[tuple[int, Components]]) -> Components:
         part = u if weight == 1 else tuple(float(weight) * x for x in u)
         total = tuple(x + y for x, y in zip(total, part)) if total else part
     return total
-
-
-def into_moving_frame(u: Jet, V: Jet, of: Callable[[Array, Array], Array]) -> Jet:
-    """Jet of T y, where dT/dt = of(V, .) T, from T times the derivatives of y.
-
-    T(t) maps components in a fixed frame to a moving one, V is the velocity that belongs to it in
-    components of the moving frame.
-
-    Parameters
-    ----------
-    u : Jet of ndarray, shape (..., d)
-        Entry k is T y^(k): the k-th derivative, in components of the moving frame.
-    V : Jet of ndarray, shape (..., 3 or 6)
-        Angular velocity or twist of the moving frame, with at most one entry fewer.
-    of : callable
-        Such as minus `se3.bracket`, for screws.
-    """
-    (found,) = turned((u,), lambda i, x: (of(V[i], x[0]),))
-    return found  # type: ignore[no-any-return]

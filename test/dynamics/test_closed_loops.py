@@ -23,7 +23,7 @@ from hodyn_ros import (
     inverse_dynamics,
     to_urdf,
 )
-from hodyn_ros.dynamics import distribute_efforts
+from hodyn_ros.dynamics import chosen_algorithm, distribute_efforts
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.model import Coupling, Loop
@@ -286,3 +286,17 @@ def test_gaps_between_pieces_of_a_branch_are_not_stepped_over(prepared):
             closed.append(angle)
     assert min(closed) == pytest.approx(0.075)
     assert len(closed) == 18
+
+
+def test_efforts_of_a_loop_that_slides_are_the_same_compiled_and_not():
+    _, model, _, _ = random_mechanism(19)
+    assert [loop.kind for loop in model.closure.loops] == ['slider']
+    motion = np.random.default_rng(3).standard_normal((70, 5, model.n_joints))
+    motion[:, 0] = model.closure.start[model.closure.independent] + 0.05 * motion[:, 0]
+    plain = inverse_dynamics(model, motion, algorithm='body_fixed')
+    model.warm_up(2)
+    assert chosen_algorithm(model, motion) == 'compiled_robot'
+    np.testing.assert_allclose(inverse_dynamics(model, motion), plain, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        inverse_dynamics(model, motion[0]), plain[0], rtol=1e-9, atol=1e-9
+    )

@@ -15,7 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.dynamics.formulations.tree import gravity_screw, transforms_to_bodies
+from hodyn_ros.dynamics.formulations.tree import (
+    applied_wrenches,
+    gravity_screw,
+    transforms_to_bodies,
+)
 from hodyn_ros.kinematics.poses import (
     blocks,
     part,
@@ -33,9 +37,7 @@ def body_efforts(
     """Efforts and their derivatives, see `BodyEfforts`; Mueller and Kumar 2021, eq. (1)."""
     N, K, n_bodies = coordinates.shape
     results = np.empty((N, K - 2, n_bodies))
-    W = np.zeros((K - 2, N, n_bodies, 6, 1))
-    for body, wrench in applied.items():
-        W[:, :, body, :, 0] = np.moveaxis(wrench, 1, 0)
+    W = applied_wrenches(model, coordinates, applied)[..., None]
     for block in blocks(N, 6 * n_bodies * (n_bodies + 1)):
         q = Jet.along(coordinates[block, ..., None], 1)
         system = system_of(model, coordinates[block, :-1])

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hodyn_ros.dynamics.formulations.tree import path_matrix
+from hodyn_ros.dynamics.formulations.tree import applied_wrenches, path_matrix
 from hodyn_ros.kinematics.poses import (
     cross,
     part,
@@ -34,7 +34,6 @@ def body_efforts(
     model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
 ) -> Array:
     """Efforts and their derivatives, see `BodyEfforts`."""
-    N, K, n_bodies = coordinates.shape
     q = Jet.along(coordinates, 1)
     R, r = rotations_and_origins(poses_in_base(model, q))
     X = R @ _halves(model.X)  # joint screws about the origins of the bodies
@@ -47,14 +46,12 @@ def body_efforts(
 
     # The inertia is constant in the axes of the body; W = dPi/dt + (v x p, 0) + W_app.
     Pi = R @ Jet(_halves(so3.matvec(model.M_body, _column(V))) for V in transpose(R) @ V)
-    W_app = np.zeros((K - 2, N, n_bodies, 3, 2))
-    for i, values in applied.items():
-        W_app[:, :, i] = _halves(np.moveaxis(values, 1, 0))
-    W = (Pi.rate() + R @ Jet(W_app)).array(0)
-    W[..., 0] += cross(v, part(Pi, np.s_[..., 1])).array(0)[: K - 2]
+    W_app = Jet(_halves(applied_wrenches(model, coordinates, applied)))
+    W = (Pi.rate() + R @ W_app).array(0)
+    W[..., 0] += cross(v, part(Pi, np.s_[..., 1])).array(0)[: len(W)]
 
     # Towards the parent (m, f) is (m + r x f, f).
-    for i in reversed(range(n_bodies)):
+    for i in reversed(range(model.n_bodies)):
         if (p := model.parent[i]) != BASE:
             arm = Jet(so3.hat(x[:, i] - x[:, p]) for x in r)
             moment = arm @ Jet(W[:, :, i, :, 1:])

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hodyn_ros.dynamics.formulations.tree import centroidal_inertias
+from hodyn_ros.dynamics.formulations.tree import applied_wrenches, centroidal_inertias
 from hodyn_ros.kinematics.poses import (
     cross,
     matvec,
@@ -70,10 +70,8 @@ def body_efforts(
     mass, P_C, I_C = centroidal_inertias(model)
     F = (vd + _acceleration(omega, omegad, P_C)) * mass[:, None]
     N_C = matvec(I_C, omegad) + cross(omega, matvec(I_C, omega))
-    n, f = (N_C + cross(P_C, F)).array(0), F.array(0)
-    for i, W in applied.items():
-        n[:, :, i] += np.moveaxis(W[..., :3], 1, 0)
-        f[:, :, i] += np.moveaxis(W[..., 3:], 1, 0)
+    W = applied_wrenches(model, coordinates, applied)
+    n, f = (N_C + cross(P_C, F)).array(0) + W[..., :3], F.array(0) + W[..., 3:]
 
     # Inward iteration, (181) and (182).
     for i in reversed(range(n_bodies)):

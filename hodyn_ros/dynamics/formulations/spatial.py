@@ -27,9 +27,12 @@ from operator import matmul
 
 import numpy as np
 
-from hodyn_ros.dynamics.formulations.tree import gravity_screw
+from hodyn_ros.dynamics.formulations.tree import (
+    applied_wrenches,
+    gravity_screw,
+    path_matrix,
+)
 from hodyn_ros.kinematics.poses import (
-    part,
     poses_in_base,
     transpose,
 )
@@ -126,16 +129,14 @@ def inter_body(
         half = jets.leibniz(inertia, ad, k, matmul)
         inertia.append(-(half + np.swapaxes(half, -1, -2)))
     M = Jet(inertia)
-    W = (M @ (V.rate() + weight) - transpose(ad) @ (M @ V)).array(0)
-    for i, values in applied.items():
+    W = M @ (V.rate() + weight) - transpose(ad) @ (M @ V)
+    if applied:
         # In axes and about a point that move with the body: d(Ad_C^-T)/dt = -ad_V^T Ad_C^-T.
-        turned = to_spatial[:, i] @ Jet.along(values[..., None], 1)
-        rate = -transpose(part(ad, np.s_[:, i]))
-        W[:, :, i] += jets.into_moving_frame(turned, rate, matmul).array(0)
-    for i in reversed(range(model.n_bodies)):
-        if (p := model.parent[i]) != BASE:
-            W[:, :, p] += W[:, :, i]
-    return S, W[..., 0]
+        W_app = to_spatial @ Jet(applied_wrenches(model, coordinates, applied)[..., None])
+        turn = -transpose(ad)
+        (W_app,) = jets.turned((W_app,), lambda k, wrench: (turn[k] @ wrench[0],))
+        W = W + W_app
+    return S, path_matrix(model).T @ W.array(0)[..., 0]
 
 
 def body_efforts(

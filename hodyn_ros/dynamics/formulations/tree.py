@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from hodyn_ros.kinematics.poses import poses_in_parents, rotations_and_origins, transpose
@@ -33,6 +35,17 @@ def transforms_to_bodies(model: RobotModel, q: Jet) -> Jet:
         matrix[:, :BASE, :3, :3] = matrix[:, :BASE, 3:, 3:] = turn_k
         matrix[:, :BASE, 3:, :3] = -arm_k
     return Jet(matrices)
+
+
+def applied_wrenches(
+    model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
+) -> Array:
+    """Wrenches that all bodies exert, shape (K-2, N, n_bodies, 6), see `BodyEfforts`."""
+    N, K, n_bodies = coordinates.shape
+    wrenches = np.zeros((K - 2, N, n_bodies, 6))
+    for i, values in applied.items():
+        wrenches[:, :, i] = np.moveaxis(values, 1, 0)
+    return wrenches
 
 
 def path_matrix(model: RobotModel) -> Array:
