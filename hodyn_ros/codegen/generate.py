@@ -14,7 +14,7 @@ from hodyn_ros.codegen.c_source import Code, cpp_header, filled, header, source
 from hodyn_ros.codegen.self_test import self_test
 from hodyn_ros.codegen.statements import LONGEST_NAME, PRECISIONS, identifier, is_identifier
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
-from hodyn_ros.engine.friction import friction_laws
+from hodyn_ros.engine.joint_friction import friction_laws
 from hodyn_ros.errors import RequestError, WrenchError
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.model.robot import RobotModel

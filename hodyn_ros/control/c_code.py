@@ -41,7 +41,7 @@ from hodyn_ros.control.guards import (
 )
 from hodyn_ros.control.observer import CALM, MOST_BRIDGED, MOST_FOUND, SUBSTEPS, WARY
 from hodyn_ros.engine.efforts import effort_program
-from hodyn_ros.engine.friction import friction_laws
+from hodyn_ros.engine.joint_friction import friction_laws
 from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT
 from hodyn_ros.engine.terms import term_program
 from hodyn_ros.errors import ControlError

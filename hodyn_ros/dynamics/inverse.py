@@ -229,10 +229,6 @@ def wrenches_in_tree(
     """What `inter_body_wrenches` returns, for a model without closed loops."""
     samples = Arguments(model, motion, loads=loads_of(model, wrench))
     K = samples.K
-    if K > 5:
-        raise HodynError(
-            f'Inter-body wrenches have derivatives up to order 2, K <= 5; the motion has K = {K}.'
-        )
 
     def transmitted(_: Any, coordinates: Array, applied: Mapping[int, Array]) -> Array:
         W = spatial.inter_body(model, coordinates, applied)[1]

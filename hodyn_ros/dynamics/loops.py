@@ -100,7 +100,7 @@ def loop_efforts(
 def inter_body_wrenches(
     model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None = None
 ) -> Array:
-    """Wrenches that the joints transmit to the bodies behind them, with two time derivatives.
+    """Wrenches that the joints transmit to the bodies behind them, with time derivatives.
 
     All six components, constraint reactions included, for the design of bearings and to monitor
     loads. Their sum over the bodies on the base, with what loops that close on it carry, is the
@@ -110,7 +110,7 @@ def inter_body_wrenches(
     ----------
     model : RobotModel
     motion : array-like, shape (..., K, n)
-        Time derivatives of the joint positions in model order, 3 <= K <= 5.
+        Time derivatives of the joint positions in model order, K >= 3.
     wrench : Wrench or sequence of Wrench, optional
         Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
 
@@ -128,8 +128,6 @@ def inter_body_wrenches(
         If the motion has a wrong shape or holds NaN or infinite values, or a result overflows.
     WrenchError
         If a wrench does not fit the model or the motion.
-    HodynError
-        If K is above 5.
 
     Notes
     -----

@@ -25,7 +25,7 @@ from hodyn_ros.engine.program import (
 from hodyn_ros.engine.requests import Request
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
-from hodyn_ros.kinematics.closed_loops import ClosedMotion
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocities
 from hodyn_ros.kinematics.motions import body_coordinates, selection_of, stacked
 from hodyn_ros.kinematics.poses import blocks
 from hodyn_ros.lie import Jet
@@ -194,23 +194,25 @@ def _of_loops(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     if not is_finite(motion):
         return False
     tree = model.tree
-    closed = ClosedMotion(model, motion)
+    if name == REGRESSOR:  # one of fewer orders
+        closed = ClosedMotion(model, motion)
+        whole, G = closed.motion, Jet(closed.G(motion.shape[1] - 2))
+    else:
+        whole, G = velocities(model, motion)
+    back = G.map(lambda x: np.swapaxes(x, -1, -2))
 
-    def of_tree(name: str) -> list[Array]:
-        return list(np.moveaxis(along(tree, closed.motion, name), 1, 0))
+    def of_tree(name: str) -> Jet:
+        return Jet.along(along(tree, whole, name), 1)
 
     terms = of_tree(name)
     if name == WEIGHT:
-        orders = [Q[..., 0] for Q in closed.projected([Q[..., None] for Q in terms])]
+        orders = (back @ terms.map(lambda Q: Q[..., None])).map(lambda Q: Q[..., 0])
     elif name == REGRESSOR:
-        orders = closed.projected(terms)
+        orders = back @ terms
     elif name == MASS_MATRIX:
-        M = closed.projected([*Jet(terms) @ Jet(closed.G(motion.shape[1]))])
-        orders = [0.5 * (Mk + np.swapaxes(Mk, -1, -2)) for Mk in M]
+        M = back @ (terms @ G)
+        orders = 0.5 * (M + M.map(lambda Mk: np.swapaxes(Mk, -1, -2)))
     else:
-        G = closed.G(motion.shape[1])
-        inertial = Jet(of_tree(MASS_MATRIX)) @ Jet(G[1:])
-        both = zip(Jet(terms) @ Jet(G), inertial, strict=True)
-        orders = closed.projected([a + b for a, b in both])
-    found[...] = np.stack(orders, axis=1)
+        orders = back @ (terms @ G + of_tree(MASS_MATRIX) @ G.rate())
+    found[...] = orders.array(1)
     return is_finite(found)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
 from hodyn_ros.engine.engine import compute, quick
-from hodyn_ros.engine.friction import friction_laws
+from hodyn_ros.engine.joint_friction import friction_laws
 from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.engine.requests import Request
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite

@@ -18,7 +18,7 @@ from hodyn_ros.engine.bodies import (
     load_of,
 )
 from hodyn_ros.engine.frames import Frames, frames, frames_of, position, rotation, vector
-from hodyn_ros.engine.friction import recorded_friction
+from hodyn_ros.engine.joint_friction import add_friction
 from hodyn_ros.engine.program import (
     Attachment,
     Part,
@@ -41,6 +41,7 @@ from hodyn_ros.engine.walker import (
     outward,
     vector_of_jets,
 )
+from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, derivatives, turned
 from hodyn_ros.model.mechanism import BASE, Mechanism
@@ -103,6 +104,15 @@ def effort_program(
     )
 
 
+def recorded_friction(model: Mechanism, efforts: Rows, motion: Rows) -> bool:
+    """Whether the friction of the joints is added to efforts; not if a law is a user's own."""
+    try:
+        add_friction(model, efforts, motion[1:])
+    except ModelError:
+        return False
+    return True
+
+
 def apparent_acceleration(w: Vector, v: Vector, up: Vector) -> Vector:
     """Acceleration that a base with the twist (w, v) feels at v' = 0: w x v - g, in its axes.
 
@@ -145,8 +155,7 @@ class RigidBodies:
     ) -> None:
         self._model, self.frames, self._moves = model, frames, base is not None
         self.joints, self.order = joint_motions(model, frames, motion), len(motion) - 3
-        up = -vector(frames.gravity)
-        self._rest = base_motion(up, self.order)
+        self._rest = base_motion(-vector(frames.gravity), self.order)
         self._base = base or self._rest
 
     @cached_property
@@ -224,23 +233,19 @@ class RigidBodies:
         arm = position(pose) if wrench.expressed_in == 'hybrid' else -p
         return i, Load(from_base(load.n), from_base(load.f)), arm
 
-    def efforts(self, loads: dict[int, Load], armature: bool = True) -> tuple[Rows, Load]:
+    def efforts(self, loads: dict[int, Load]) -> tuple[Rows, Load]:
         """Efforts of the independent joints, and the load on the base if it moves.
 
         Parameters
         ----------
         loads : dict of int to Load
             On all bodies and the base, by their indices; those behind each are added.
-        armature : bool
-            Whether the armatures of the joints move, too.
         """
         model, joints = self._model, self.joints
         inward(model, loads, lambda i, load: joints[i].inward(load), self._moves)
         efforts: Rows = [[0.0] * model.n_joints for _ in range(self.order + 1)]
         for i, joint in enumerate(joints):
-            effort = joint.effort(loads[i])
-            if armature:
-                effort = effort + float(model.armature[i]) * joint.q[2:]
+            effort = joint.effort(loads[i]) + float(model.armature[i]) * joint.q[2:]
             j = int(model.coordinate[i])
             own = derivatives(float(model.multiplier[i]) * effort, self.order + 1)
             for row, value in zip(efforts, own):

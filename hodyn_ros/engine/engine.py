@@ -245,9 +245,19 @@ class Engine(Compiler[Request, 'Kernel']):
         self._runs: dict[Request, Run | None] = {}
 
     def program(self, request: Request) -> RobotProgram:
-        """Program of a request, recorded once; errors as of `Request.program`."""
+        """Program of a request, recorded once.
+
+        Raises
+        ------
+        ModelError
+            For friction laws that are not of this package, where they are part of it.
+        ProgramTooLong
+            For more steps than `program.LONGEST`, where formulations compute the same.
+        """
+        from hodyn_ros.engine.quantities import PROGRAMS  # all that records
+
         if request not in self._programs:
-            self._programs[request] = request.program(self._model)
+            self._programs[request] = PROGRAMS[request.quantity](self._model, request)
         return self._programs[request]
 
     def run(self, request: Request) -> Run | None:

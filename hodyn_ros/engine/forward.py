@@ -42,7 +42,7 @@ from hodyn_ros.engine.bodies import (
 )
 from hodyn_ros.engine.efforts import RigidBodies, apparent_acceleration
 from hodyn_ros.engine.frames import frames, frames_of
-from hodyn_ros.engine.friction import add_friction
+from hodyn_ros.engine.joint_friction import add_friction
 from hodyn_ros.engine.program import LONGEST, Attachment, Part, Recorder, RobotProgram
 from hodyn_ros.engine.terms import Blocks, Composite, Sums, mass_rows
 from hodyn_ros.engine.vectors import (

@@ -24,9 +24,8 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine.bodies import NO_LOAD, JointMotion, Load
-from hodyn_ros.engine.efforts import RigidBodies
+from hodyn_ros.engine.efforts import RigidBodies, recorded_friction
 from hodyn_ros.engine.frames import frames_of, position, rotation, vector, without_rounding
-from hodyn_ros.engine.friction import recorded_friction
 from hodyn_ros.engine.program import (
     LONGEST,
     NO_ARRAY,
@@ -38,7 +37,7 @@ from hodyn_ros.engine.program import (
     RobotProgram,
 )
 from hodyn_ros.engine.run import Steps
-from hodyn_ros.engine.vectors import AXIS, ZERO, Matrix, Vector
+from hodyn_ros.engine.vectors import ZERO, Matrix, Vector
 from hodyn_ros.engine.walker import Rows, joint_motions, motion_inputs
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
@@ -118,6 +117,30 @@ def completing_program(model: Mechanism, K: int) -> RobotProgram:
     found = [row[j] for row in whole[1:] for j in bodies.dependent]
     recorder.outputs('completed', found)
     return _program(recorder, bodies, K, NO_ARRAY, Part('completed', len(found), True))
+
+
+def velocity_program(model: Mechanism, K: int) -> RobotProgram:
+    """Program of the motion of all joints, and of velocities by those of the independent ones.
+
+    It reads what `completing_program` reads. Output 'velocities': what that one writes, then
+    derivative k, of K, of the velocity of the i-th dependent joint by that of the u-th independent
+    one at (k m + i) n + u.
+
+    Raises
+    ------
+    ModelError, ProgramTooLong
+        As `closing_program`.
+    """
+    recorder = Recorder(LONGEST)
+    bodies = ClosedBodies(recorder, model)
+    motion = motion_inputs(recorder, bodies.tree, K)
+    factors = bodies.factors(bodies.rows(motion), _too_weak(max(0, K - 2)))
+    whole = bodies.complete(motion, factors)
+    found = [row[j] for row in whole[1:] for j in bodies.dependent]
+    columns = bodies.velocities(whole, factors)
+    found += [x[k][j] for k in range(K) for j in bodies.dependent for x in columns]
+    recorder.outputs('velocities', found)
+    return _program(recorder, bodies, K, NO_ARRAY, Part('velocities', len(found), True))
 
 
 def closed_effort_program(
@@ -214,16 +237,22 @@ class Path(NamedTuple):
     start: Array
     end: Array
 
-    def twist(self, joints: Sequence[JointMotion]) -> tuple[Vector, Vector]:
-        """Twist of the end relative to the start, in the frame of the body there."""
+    def twist(
+        self, joints: Sequence[JointMotion], rates: Sequence[Jet]
+    ) -> tuple[Vector, Vector]:
+        """Twist of the end relative to the start, in the frame of the body there.
+
+        From rates of the bodies' joints.
+        """
         w, v = ZERO, ZERO
         for i, sign in reversed(self.steps):
             joint = joints[i]
             if sign > 0.0:
-                w, v = joint.twist_outward(w, v)
-            else:
-                w = w - AXIS * joint.rate
-                v = v - joint.slide.rate() + joint.slide.cross(w)
+                w, v = joint.screw_outward(w, v)
+            w = w + joint.screw[0] * rates[i] * sign
+            v = v + joint.screw[1] * rates[i] * sign
+            if sign < 0.0:
+                v = v + joint.slide.cross(w)
                 w, v = joint.to_parent(w), joint.to_parent(v)
                 v = v + joint.joint.d.cross(w)
         return w, v
@@ -414,18 +443,48 @@ class ClosedBodies:
             At these positions.
         """
         whole = [motion[0]]
-        for k, given in enumerate(motion[1:]):
+        for given in motion[1:]:
             row = [0.0 if j in self.dependent else x for j, x in enumerate(given)]
             whole.append(row)
-            joints, by_name = self._moved(whole)
-            right = []
-            for path in self._paths:
-                w, v = path.twist(joints)
-                right += [derivative(load.n @ w + load.f @ v, k) for load in path.rows]
-            right += [derivative(c.left_open(by_name), k + 1) for c in self._couplings]
+            right = self._times(whole[:-1], whole[1:])
             for j, value in zip(self.dependent, factors.solve(right)):
                 row[j] = -value
         return whole
+
+    def velocities(self, whole: Rows, factors: Factors) -> list[Rows]:
+        """Of each independent joint: velocities of all joints for 1 of its own, with derivatives.
+
+        As many as the motion of all joints has, value included.
+        """
+        found = []
+        for i in self.independent:
+            rates = Rows()
+            for k in range(len(whole)):
+                row: list[Number] = [0.0] * self.tree.n_joints
+                row[i] = float(k == 0)
+                rates.append(row)
+                right = self._times(whole[: k + 1], rates)
+                for j, value in zip(self.dependent, factors.solve(right)):
+                    row[j] = -value
+            found.append(rates)
+        return found
+
+    def _times(self, motion: Rows, rates: Rows) -> list[Number]:
+        """L times rates of all joints, derivative k, from k + 1 rows of motion and rates."""
+        joints, by_name = self._moved(motion)
+        tree, names = self.tree, self.tree.joint_names
+        of_joints = [Jet(row[j] for row in rates) for j in range(tree.n_joints)]
+        of_bodies = [
+            of_joints[int(j)] * float(a) for j, a in zip(tree.coordinate, tree.multiplier)
+        ]
+        found: list[Number] = []
+        for path in self._paths:
+            w, v = path.twist(joints, of_bodies)
+            found += [load.n @ w + load.f @ v for load in path.rows]
+        for coupling in self._couplings:
+            slopes = coupling.slopes(by_name).items()
+            found.append(sum((of_joints[names.index(x)] * y for x, y in slopes), 0.0))
+        return [derivative(value, len(rates) - 1) for value in found]
 
     def of_motors(self, of_tree: Rows, whole: Rows, rows: Rows, factors: Factors) -> Rows:
         """Efforts of the independent joints that, with what loops carry, are those of the tree.

@@ -43,10 +43,13 @@ import numpy as np
 from hodyn_ros.engine.bodies import NO_LOAD, Body, Load, Screw, acceleration_matrix
 from hodyn_ros.engine.efforts import RigidBodies
 from hodyn_ros.engine.frames import frames_of, position, rotation
-from hodyn_ros.engine.friction import friction_slopes
+from hodyn_ros.engine.joint_friction import friction_slopes
 from hodyn_ros.engine.program import Attachment, Part, Recorder, RobotProgram
 from hodyn_ros.engine.terms import (
+    MOMENTUM,
     Blocks,
+    Loads,
+    Products,
     Sums,
     Tree,
     bracket,
@@ -89,9 +92,10 @@ def partials_program(
         """Derivatives of all orders m of effort i by derivative k of position j."""
         values: list[Number] = [0.0] * orders
         for order, F_ij in enumerate(entries[i * n + j]):
-            for m in range(max(k - order, 0), orders if k >= order else 0):
-                part = derivative(F_ij, m - k + order)
-                values[m] = values[m] + float(comb(m, k - order)) * part
+            for m in range(orders):
+                if 0 <= k - order <= m:
+                    part = derivative(F_ij, m - k + order)
+                    values[m] = values[m] + float(comb(m, k - order)) * part
         return Jet(values)
 
     values = [by_motion(*index) for index in np.ndindex(n, K, n)]
@@ -101,7 +105,7 @@ def partials_program(
 
 def _by_the_state(
     model: Mechanism, motion: Rows, wrenches: Sequence[Attachment], given: Sequence[Number]
-) -> tuple[list[Number], list[Number], list[Number]]:
+) -> list[list[Number]]:
     """Entries of F_0, F_1 and F_2, with those of friction."""
     frames, orders = frames_of(model), len(motion) - 2
     robot = RigidBodies(model, frames, motion)
@@ -121,18 +125,23 @@ def _by_the_state(
         inward(model, sums, lambda i, load: tree.joints[i].inward(load))
     M, P = tree.carried(composites(frames)), tree.carried(points)
     N = tree.carried(momenta)
-    moving = tree.paths(lambda i, S: M[i] @ S)
-    row = tree.paths(lambda i, S: N[i].T @ S)
-    column = tree.paths(
-        lambda i, S: N[i] @ D[i] + M[i] @ E[i] + co(loads[i]) @ S + P[i].T @ S
-    )
-    column_of_rate = tree.paths(lambda i, S: N[i] @ S + M[i] @ D2[i])
-    turning = tree.paths(lambda i, S: co(fixed[i]) @ S + P[i].T @ S)
+
+    def starts(i: int, S: Screw) -> Loads:
+        turned, of_points = co(loads[i]) @ S, P[i].T @ S
+        return {
+            MOMENTUM: M[i] @ S,
+            'row': N[i].T @ S,
+            'column': N[i] @ D[i] + M[i] @ E[i] + turned + of_points,
+            'column of rate': N[i] @ S + M[i] @ D2[i],
+            'turning': co(fixed[i]) @ S + of_points,
+        }
+
     slopes = friction_slopes(model, motion[1 : orders + 1])
-    return (
-        tree.matrix([(column, S)], [(row, D), (moving, E), (turning, S)]),
-        tree.matrix([(column_of_rate, S)], [(row, S), (moving, D2)], slopes),
-        tree.mass_matrix(moving),
+    return tree.matrices(
+        starts,
+        Products([('column', S)], [('row', D), (MOMENTUM, E), ('turning', S)]),
+        Products([('column of rate', S)], [('row', S), (MOMENTUM, D2)], slopes),
+        tree.mass_matrix(),
     )
 
 
@@ -147,13 +156,11 @@ def _loads(
     size = len(given) // max(1, len(wrenches))
     for number, wrench in enumerate(wrenches):
         i, load, r = robot.applied(wrench, given[number * size :][:size])
-        if wrench.expressed_in == 'body':
-            loads[i] = loads[i] + load.moved(r)
-        elif wrench.expressed_in == 'spatial':
-            fixed[i] = fixed[i] + load.moved(r)
-        else:
-            fixed[i] = fixed[i] + Load(load.n, ZERO)
+        if wrench.expressed_in == 'hybrid':
             points[i] = points[i] + PointVectors(-load.f, (-load.f).outer(r))
+            load = Load(load.n, ZERO)
+        sums = loads if wrench.expressed_in == 'body' else fixed
+        sums[i] = sums[i] + load.moved(r)
     return loads, fixed, points
 
 
@@ -203,8 +210,7 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
         passed = {j: joints[i].screw_outward(*screw) for j, screw in parent.items()}
         return {**passed, i: joints[i].screw}
 
-    start: dict[int, Screw] = {}
-    jacobians = outward(model, start, outwards)
+    jacobians = outward(model, dict[int, Screw](), outwards)
     for i, pose in enumerate(frames.poses):
         # In the axes of the model's frame, about its origin, whose position is d.
         R, d = rotation(pose), position(se3.inverse(pose))

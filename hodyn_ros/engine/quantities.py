@@ -11,6 +11,7 @@ from hodyn_ros.engine.loop_program import (
     closed_effort_program,
     closing_program,
     completing_program,
+    velocity_program,
 )
 from hodyn_ros.engine.partials import partials_program, regressor_program
 from hodyn_ros.engine.program import (
@@ -25,7 +26,15 @@ from hodyn_ros.engine.program import (
     WEIGHT,
     RobotProgram,
 )
-from hodyn_ros.engine.requests import CLOSING, COMPLETING, EFFORTS, JACOBIAN, LINK, Request
+from hodyn_ros.engine.requests import (
+    CLOSING,
+    COMPLETING,
+    EFFORTS,
+    JACOBIAN,
+    LINK,
+    VELOCITIES,
+    Request,
+)
 from hodyn_ros.engine.terms import term_program
 from hodyn_ros.model.mechanism import Mechanism
 
@@ -55,4 +64,5 @@ PROGRAMS: dict[str, Callable[[Mechanism, Request], RobotProgram]] = {
     ),
     CLOSING: lambda model, _: closing_program(model),
     COMPLETING: lambda model, r: completing_program(model, r.K),
+    VELOCITIES: lambda model, r: velocity_program(model, r.K),
 }

@@ -19,7 +19,6 @@ from hodyn_ros.engine.program import (
     REGRESSOR,
     WEIGHT,
     Attachment,
-    RobotProgram,
 )
 from hodyn_ros.model.mechanism import Mechanism
 
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 
 EFFORTS, LINK, JACOBIAN = 'efforts', 'motion of a link', 'Jacobian'
 CLOSING, COMPLETING = 'step that closes loops', 'motion of dependent joints'
-"""Quantities beside those of `program`; the last two are of models with closed loops."""
+VELOCITIES = 'motion of dependent joints and velocities by those of independent ones'
+"""Quantities beside those of `program`; the last three are of models with closed loops."""
 
 COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
 """Forms of a kernel: machine code with the robot's constants folded in, and machine code that
@@ -66,20 +66,6 @@ class Request(NamedTuple):
     prescribed: tuple[int, ...] = ()
     form: str | None = None
     single: bool = False
-
-    def program(self, model: Mechanism) -> RobotProgram:
-        """Program of the quantity.
-
-        Raises
-        ------
-        ModelError
-            For friction laws that are not of this package, where they are part of it.
-        ProgramTooLong
-            For more steps than `program.LONGEST`, where formulations compute the same.
-        """
-        from hodyn_ros.engine.quantities import PROGRAMS
-
-        return PROGRAMS[self.quantity](model, self)
 
     def shape(self, model: Mechanism) -> tuple[int, ...]:
         """Shape of the result of one sample; derivatives come first."""

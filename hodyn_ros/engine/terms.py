@@ -50,8 +50,9 @@ from hodyn_ros.engine.walker import inward, joint_motions, motion_inputs, outwar
 from hodyn_ros.lie.jets import derivative, derivatives
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
-Products = Sequence[tuple[Sequence[dict[int, Load]], Sequence[Screw]]]
-"""Loads, each seen from several bodies, and the screws of these; for each degree of freedom."""
+Loads = dict[str, Load]
+"""Loads on a body by their names."""
+MOMENTUM = 'momentum'
 
 
 def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
@@ -128,7 +129,8 @@ def mass_rows(
 def _mass_matrix(tree: Tree, frames: Frames) -> list[Number]:
     """Entries of the mass matrix, row by row."""
     M = tree.carried(composites(frames))
-    return tree.mass_matrix(tree.paths(lambda i, S: M[i] @ S))
+    (values,) = tree.matrices(lambda i, S: {MOMENTUM: M[i] @ S}, tree.mass_matrix())
+    return values
 
 
 def _coriolis_matrix(
@@ -141,21 +143,23 @@ def _coriolis_matrix(
     M, N = tree.carried(composites(frames)), tree.carried(flows)
     rates = [bracket(twists[axis.body], axis.screw) for axis in tree.axes]
 
-    def row(i: int, S: Screw) -> Load:
-        return N[i].T @ S if skew_symmetric else N[i] @ S + N[i].T @ S
+    def loads(i: int, S: Screw) -> Loads:
+        column, row = N[i] @ S, N[i].T @ S
+        if not skew_symmetric:
+            column = row = column + row
+        return {'column': column + M[i] @ rates[i], 'row': row, MOMENTUM: M[i] @ S}
 
-    def column(i: int, S: Screw) -> Load:
-        return (N[i] @ S if skew_symmetric else row(i, S)) + M[i] @ rates[i]
-
-    momenta = tree.paths(lambda i, S: M[i] @ S)
-    rows = [(tree.paths(row), tree.screws), (momenta, rates)]
-    return tree.matrix([(tree.paths(column), tree.screws)], rows)
+    S = tree.screws
+    products = Products([('column', S)], [('row', S), (MOMENTUM, rates)])
+    (values,) = tree.matrices(loads, products)
+    return values
 
 
 def _weight(tree: Tree, frames: Frames) -> list[Number]:
     """Efforts that hold the robot against gravity."""
-    M, joints, up = tree.carried(composites(frames)), tree.joints, -vector(frames.gravity)
+    joints, up = tree.joints, -vector(frames.gravity)
     accelerations = outward(tree.model, up, lambda i, a: joints[i].to_child(a))
+    M = tree.carried({i: Mass(m, h) for i, (m, h, _) in enumerate(frames.bodies)})
     efforts: list[Number] = [0.0] * tree.size
     for i, j, multiplier, S in tree.axes:
         load = M[i] @ (ZERO, accelerations[i])
@@ -175,6 +179,20 @@ class Axis(NamedTuple):
     multiplier: float
     screw: Screw
     """Twist of the body with the rate 1."""
+
+
+class Products(NamedTuple):
+    """Powers of loads that belong to axes with the screws of those axes and of those before them.
+
+    Each is the name of a load and the screws of all axes.
+    """
+
+    columns: Sequence[tuple[str, Sequence[Screw]]]
+    """In the column of the axis of the load and the row of that of the screw."""
+    rows: Sequence[tuple[str, Sequence[Screw]]]
+    """The other way round, between different bodies."""
+    diagonal: Iterable[tuple[int, Number]] = ()
+    """What joints of bodies, given by their indices, have alone."""
 
 
 class Tree:
@@ -221,56 +239,51 @@ class Tree:
         )
         return {i: total.matrix() for i, total in totals.items()}
 
-    def path(self, i: int, load: Load) -> dict[int, Load]:
-        """Transform a load on body i to each of its ancestors: loads by their indices, i first."""
-        path = {}
-        while True:
-            path[i] = load
-            p = int(self.model.parent[i])
-            if i == BASE or p == BASE and not self._floating:
-                return path
-            i, load = p, self.joints[i].inward(load)
-
-    def paths(self, load: Callable[[int, Screw], Load]) -> list[dict[int, Load]]:
-        """Transform the load of each axis, a function of body and screw, as `path` does."""
-        return [self.path(i, load(i, S)) for i, _, _, S in self.axes]
-
-    def matrix(
-        self, columns: Products, rows: Products, diagonal: Iterable[tuple[int, Number]] = ()
-    ) -> list[Number]:
-        """Entries of a matrix, row by row: powers of loads with the screws of axes before them.
+    def matrices(
+        self, loads: Callable[[int, Screw], Loads], *products: Products
+    ) -> list[list[Number]]:
+        """Entries of matrices, row by row.
 
         Parameters
         ----------
-        columns : sequence of (sequence of dict of int to Load, sequence of Screw)
-            In the column of the axis of the load, the row of that of the screw.
-        rows : sequence of (sequence of dict of int to Load, sequence of Screw)
-            The other way round, between different bodies.
-        diagonal : iterable of (int, Number)
-            What joints of bodies, given by their indices, have alone.
+        loads : callable
+            From the body and the screw of an axis the loads on this body that belong to it.
+        *products : Products
+            Of these loads, handed on from body to body, for each matrix.
         """
-        values: list[Number] = [0.0] * self.size**2
+        matrices: list[list[Number]] = [[0.0] * self.size**2 for _ in products]
 
-        def add(row: Axis, column: Axis, value: Number) -> None:
+        def add(values: list[Number], row: Axis, column: Axis, value: Number) -> None:
             index = row.row * self.size + column.row
             values[index] = values[index] + row.multiplier * column.multiplier * value
 
-        for products, transposed in ((columns, False), (rows, True)):
-            for paths, screws in products:
-                for axis, path in zip(self.axes, paths):
-                    for other, screw in zip(self.axes, screws):
-                        if other.body not in path or transposed and other.body == axis.body:
-                            continue
-                        pair = (axis, other) if transposed else (other, axis)
-                        add(*pair, power(path[other.body], screw))
-        for i, value in diagonal:
-            add(self.axes[i], self.axes[i], value)
-        return values
+        def add_all(axis: Axis, other: Axis, k: int, passed: Loads) -> None:
+            for values, (columns, rows, _) in zip(matrices, products):
+                for name, screws in columns:
+                    add(values, other, axis, power(passed[name], screws[k]))
+                for name, screws in rows if axis.body != other.body else ():
+                    add(values, axis, other, power(passed[name], screws[k]))
 
-    def mass_matrix(self, momenta: Sequence[dict[int, Load]]) -> list[Number]:
-        """Entries of the mass matrix, from the paths of the momenta of all axes."""
-        products = [(momenta, self.screws)]
-        return self.matrix(products, products, enumerate(self.model.armature.tolist()))
+        for axis in self.axes:
+            passed, child = loads(axis.body, axis.screw), axis.body
+            path = [*self.model.ancestors(axis.body), BASE]
+            for i in path if self._floating else path[:-1]:
+                if i != child:
+                    joint = self.joints[child]
+                    passed = {name: joint.inward(load) for name, load in passed.items()}
+                for k, other in enumerate(self.axes):
+                    if other.body == i:
+                        add_all(axis, other, k, passed)
+                child = i
+        for values, (_, _, diagonal) in zip(matrices, products):
+            for i, value in diagonal:
+                add(values, self.axes[i], self.axes[i], value)
+        return matrices
+
+    def mass_matrix(self) -> Products:
+        """Mass matrix, from loads `MOMENTUM`."""
+        products = [(MOMENTUM, self.screws)]
+        return Products(products, products, enumerate(self.model.armature.tolist()))
 
 
 def bracket(V: Screw, S: Screw) -> Screw:
@@ -338,11 +351,26 @@ def _to_parent(joint: JointMotion, part: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Composite(Sums):
-    """Mass, first and second moments of mass; the matrix gives the momentum of a twist."""
+class Mass(Sums):
+    """Mass and first moment; the matrix gives the momentum of a velocity."""
 
     mass: Number
     h: Vector
+
+    def moved(self, d: Vector) -> Mass:
+        """Sums about an origin from which the present one is at d."""
+        return Mass(self.mass, self.h + d * self.mass)
+
+    def matrix(self) -> Blocks:
+        """Inertia matrix without moments of inertia."""
+        mass = plus_unit(NULL, self.mass)
+        return Blocks(NULL, cross_matrix(self.h), cross_matrix(-self.h), mass)
+
+
+@dataclass(frozen=True)
+class Composite(Mass):
+    """Mass, first and second moments of mass; the matrix gives the momentum of a twist."""
+
     J: Matrix
 
     def moved(self, d: Vector) -> Composite:
@@ -354,8 +382,7 @@ class Composite(Sums):
 
     def matrix(self) -> Blocks:
         """Inertia matrix."""
-        mass = plus_unit(NULL, self.mass)
-        return Blocks(complement(self.J), cross_matrix(self.h), cross_matrix(-self.h), mass)
+        return super().matrix()._replace(A=complement(self.J))
 
 
 def composites(frames: Frames) -> dict[int, Composite]:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine import following
 from hodyn_ros.engine.engine import Engine, unavailable
-from hodyn_ros.engine.requests import CLOSING, COMPLETING, Request
+from hodyn_ros.engine.requests import CLOSING, COMPLETING, VELOCITIES, Request
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.closing import Rows, closure_of, constraints_of
 from hodyn_ros.kinematics.motions import checked_motion
@@ -84,7 +85,48 @@ def _completed(model: Mechanism, motion: Array) -> Array | None:
     return whole
 
 
-def with_closed_positions(model: Mechanism, motion: Array) -> Array | None:
+def velocities(model: Mechanism, motion: Array) -> tuple[Array, Jet]:
+    """Motion of all joints, and G, their velocities by those of the independent ones.
+
+    Parameters
+    ----------
+    model : Mechanism
+        With closed loops.
+    motion : ndarray, shape (samples, K, n)
+        Of the independent joints.
+
+    Returns
+    -------
+    whole : ndarray, shape (samples, K, N)
+    G : Jet of ndarray, shape (samples, N, n)
+        K entries.
+
+    Raises
+    ------
+    MotionError
+        As `ClosedMotion` and its method G.
+    """
+    closure, (samples, K, n) = closure_of(model), motion.shape
+    whole = with_closed_positions(model, motion, K + 1)
+    if whole is not None:
+        m = len(closure.dependent)
+        kernel = model.kept(Engine).kernel(Request(VELOCITIES, K), samples)
+        found = np.empty((samples, (K - 1) * m + K * m * n))
+        if kernel is not None and kernel.evaluate(whole, None, found):
+            of_motion, of_rates = np.split(found, [(K - 1) * m], axis=1)
+            whole[:, 1:, closure.dependent] = of_motion.reshape(samples, K - 1, m)
+            G = np.zeros((K, samples, whole.shape[-1], n))
+            G[0, :, closure.independent, range(n)] = 1.0
+            rates = of_rates.reshape(samples, K, m, n)
+            G[:, :, closure.dependent] = np.moveaxis(rates, 1, 0)
+            return whole, Jet(G)
+    closed = ClosedMotion(model, motion)
+    return closed.motion, Jet(closed.G(K))
+
+
+def with_closed_positions(
+    model: Mechanism, motion: Array, orders: int | None = None
+) -> Array | None:
     """Motion of the tree that compiled programs of closed loops read.
 
     Parameters
@@ -93,6 +135,8 @@ def with_closed_positions(model: Mechanism, motion: Array) -> Array | None:
         With closed loops.
     motion : ndarray, shape (samples, K, n)
         Of the independent joints.
+    orders : int, optional
+        How many derivatives of positions must keep their digits; by default K.
 
     Returns
     -------
@@ -112,7 +156,9 @@ def with_closed_positions(model: Mechanism, motion: Array) -> Array | None:
     near = np.flatnonzero(positions[1] > 1.0)
     if len(near):
         found = positions[0][near], positions[1][near]
-        ClosedMotion(model, motion[near, :1], found).refuse_lost(motion.shape[1], near)
+        ClosedMotion(model, motion[near, :1], found).refuse_lost(
+            orders or motion.shape[1], near
+        )
     whole = np.zeros((*motion.shape[:2], closure.tree.n_joints))
     whole[:, 1:, closure.independent] = motion[:, 1:]
     whole[:, 0] = positions[0]
@@ -469,25 +515,29 @@ def _transposed(x: Array) -> Array:
 
 def _inverse(A: Array) -> Array:
     """Inverses of matrices (samples, m, m), NaN where there is none."""
-    regular = np.linalg.det(A) != 0.0
-    safe = np.where(regular[:, None, None], A, np.eye(A.shape[-1]))
-    return np.where(regular[:, None, None], np.linalg.inv(safe), np.nan)
+    try:
+        return np.asarray(np.linalg.inv(A))
+    except np.linalg.LinAlgError:
+        regular = (np.linalg.det(A) != 0.0)[:, None, None]
+        return np.where(
+            regular, np.linalg.inv(np.where(regular, A, np.eye(len(A.T)))), np.nan
+        )
 
 
-def _row_choice(L_d: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Samples and rows, each (samples, m), that have the largest pivots of (samples, rows, m)."""
+def _row_choice(L_d: Array) -> Any:
+    """Index of the rows (samples, m) that have the largest pivots, of (samples, rows, m)."""
     samples, rows, m = L_d.shape
-    every = np.arange(samples)
+    if rows == m:
+        return np.s_[:]
+    every, A = np.arange(samples), L_d.copy()
     order = np.tile(np.arange(rows), (samples, 1))
-    if rows > m:
-        A = L_d.copy()
-        for k in range(m):
-            best = k + np.abs(A[:, k:, k]).argmax(axis=1)
-            for x in (A, order):
-                x[every, k], x[every, best] = x[every, best], x[every, k].copy()
-            factor = A[:, k + 1 :, k] / A[:, k, k, None]
-            A[:, k + 1 :] -= factor[..., None] * A[:, k, None]
-    return np.broadcast_to(every[:, None], (samples, m)), np.sort(order[:, :m], axis=1)
+    for k in range(m):
+        best = k + np.abs(A[:, k:, k]).argmax(axis=1)
+        for x in (A, order):
+            x[every, k], x[every, best] = x[every, best], x[every, k].copy()
+        factor = A[:, k + 1 :, k] / A[:, k, k, None]
+        A[:, k + 1 :] -= factor[..., None] * A[:, k, None]
+    return every[:, None], np.sort(order[:, :m], axis=1)
 
 
 def velocity_partials(model: Mechanism, motion: Array, orders: int) -> list[Array]:

@@ -345,19 +345,23 @@ def _check_loops(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ModelError(f'Several loops have the name {listed(twice)}.')
+    for item in given:
+        ends: Sequence[str]
+        if isinstance(item, Loop):
+            ends, known = (item.link_a, item.link_b), tuple(tree.links)
+        else:
+            ends, known = (item.joint, *item.followed), tree.joint_names
+        missing = [name for name in ends if name not in known]
+        if missing:
+            raise ModelError(
+                f'{type(item).__name__} {item.name!r} needs {listed(missing)}, which the model '
+                f'from {tree.base_link!r} on does not have; it has {listed(known)}.'
+            )
     for loop in loops:
-        a, b = tree.link(loop.link_a), tree.link(loop.link_b)
-        if a.body == b.body:
+        if tree.link(loop.link_a).body == tree.link(loop.link_b).body:
             raise ModelError(
                 f'Loop {loop.name!r}: {loop.link_a!r} and {loop.link_b!r} are one body.'
             )
-    for coupling in couplings:
-        for joint in (coupling.joint, *coupling.followed):
-            if joint not in tree.joint_names:
-                raise ModelError(
-                    f'Coupling {coupling.name!r}: there is no joint {joint!r}; the joints are '
-                    f'{listed(tree.joint_names)}.'
-                )
 
 
 def _start_of(tree: Mechanism, start: Mapping[str, float]) -> Array:

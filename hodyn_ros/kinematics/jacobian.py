@@ -93,11 +93,11 @@ def pose_and_jacobian(
     N, K, n = motion.shape
     if model.closure is not None:
         # Loaded for those few robots that have loops.
-        from hodyn_ros.kinematics.closed_loops import ClosedMotion
+        from hodyn_ros.kinematics.closed_loops import velocities
 
-        closed = ClosedMotion(model, motion)
-        pose, J = pose_and_jacobian(model.tree, link, closed.motion, expressed_in)
-        return pose, (Jet.along(J, 1) @ Jet(closed.G(K))).array(1)
+        whole, G = velocities(model, motion)
+        pose, J = pose_and_jacobian(model.tree, link, whole, expressed_in)
+        return pose, (Jet.along(J, 1) @ G).array(1)
     found = quick(model, (JACOBIAN, link, expressed_in), motion)
     if found is not None:
         pose, J = found

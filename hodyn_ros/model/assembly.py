@@ -272,19 +272,7 @@ class Assembly:
         if not self.links:
             raise ModelError('The robot description has no links.')
         for joint in self.description.joints:
-            for role in ('parent', 'child'):
-                if (link := getattr(joint, role)) not in self.links:
-                    raise ModelError(
-                        f'Joint {joint.name!r} has the {role} link {link!r}, which does not '
-                        f'exist; the links are {listed(self.links)}.'
-                    )
-            before = self.joint_to.setdefault(joint.child, joint)
-            if before is not joint:
-                raise ModelError(
-                    f'Joint loop: link {joint.child!r} is the child of both {before.name!r} and '
-                    f'{joint.name!r}; a robot must be a tree.'
-                )
-            self.joints_from[joint.parent].append(joint)
+            self._tie(joint)
         roots = [name for name in self.links if name not in self.joint_to]
         if len(roots) > 1:
             raise ModelError(
@@ -299,6 +287,22 @@ class Assembly:
                 'robot must be a tree.'
             )
         return roots[0]
+
+    def _tie(self, joint: Joint) -> None:
+        """Enter a joint into the maps between links and joints."""
+        for role in ('parent', 'child'):
+            if (link := getattr(joint, role)) not in self.links:
+                raise ModelError(
+                    f'Joint {joint.name!r} has the {role} link {link!r}, which does not '
+                    f'exist; the links are {listed(self.links)}.'
+                )
+        before = self.joint_to.setdefault(joint.child, joint)
+        if before is not joint:
+            raise ModelError(
+                f'Joint loop: link {joint.child!r} is the child of both {before.name!r} and '
+                f'{joint.name!r}; a robot must be a tree.'
+            )
+        self.joints_from[joint.parent].append(joint)
 
     def _behind(self, link: str) -> list[Joint]:
         """All joints behind a link, depth first."""

@@ -48,7 +48,7 @@ class FrictionLaw(ABC):
     def __add__(self, other: FrictionLaw) -> Sum:
         if not isinstance(other, FrictionLaw):
             return NotImplemented
-        return Sum((*terms_of(self), *terms_of(other)))
+        return Sum((*summands(self), *summands(other)))
 
 
 class _NumberedLaw(FrictionLaw):
@@ -274,7 +274,7 @@ class JointFriction:
         self._parts: list[tuple[Any, Callable[[Array], Array]]] = []
         groups: dict[Any, list[tuple[int, Any]]] = {}
         for joint, law in laws.items():
-            terms = terms_of(law)
+            terms = summands(law)
             for k, term in enumerate(terms):
                 kind = type(term)
                 # A derived class may have overridden effort().
@@ -309,7 +309,7 @@ class JointFriction:
         return effort
 
 
-def terms_of(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
+def summands(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
     """Laws that a law is the sum of; itself unless it is a sum."""
     return law.laws if isinstance(law, Sum) else (law,)
 

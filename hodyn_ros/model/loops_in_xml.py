@@ -369,47 +369,6 @@ def _of_side_file(
     return loops
 
 
-def usable_loops(
-    found: Sequence[Loop | Coupling | ModelError],
-    links: Sequence[str],
-    joints: Sequence[str],
-) -> list[Loop | Coupling]:
-    """Loops that a model with these links and joints can have.
-
-    Parameters
-    ----------
-    found : sequence of Loop, Coupling or ModelError
-    links, joints : sequence of str
-        Of the open tree.
-
-    Raises
-    ------
-    ModelError
-        If one was not read, or holds a link or joint that the model does not have.
-    """
-    loops: list[Loop | Coupling] = []
-    for item in found:
-        missing: list[str] = []
-        if isinstance(item, ModelError):
-            raise ModelError(
-                f'{item} With loops=() the tree alone is read; hodyn has --open-loops for that, '
-                'nodes the parameter loops with the value open.'
-            ) from item
-        if isinstance(item, Loop):
-            missing = [link for link in (item.link_a, item.link_b) if link not in links]
-        elif isinstance(item, Coupling):
-            ends = item.joint, *item.followed
-            missing = [joint for joint in ends if joint not in joints]
-        if missing:
-            raise ModelError(
-                f'{type(item).__name__} {item.name!r} needs {listed(missing)}, which the model '
-                f'from base_link to tip_link does not have; it has {listed(joints)} and the '
-                f'links {listed(links)}. Take other ends, or the tree alone with loops=().'
-            )
-        loops.append(item)
-    return loops
-
-
 def _side_file(given: str | os.PathLike[str]) -> Mapping[str, Any]:
     """Contents of a text or file in YAML with loops."""
     import yaml  # takes longer than to read a URDF

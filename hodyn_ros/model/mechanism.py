@@ -7,7 +7,7 @@ frame, which is the frame of the link behind the joint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
@@ -332,12 +332,13 @@ class Mechanism:
 
     def bodies_to(self, link: str) -> list[int]:
         """Indices of the bodies from the base to a link, outwards; none for links of the base."""
-        path: list[int] = []
-        body = self.link(link).body
+        return [*self.ancestors(self.link(link).body)][::-1]
+
+    def ancestors(self, body: int) -> Iterator[int]:
+        """Indices of a body and of those before it, towards the base; none for the base."""
         while body != BASE:
-            path.insert(0, body)
+            yield body
             body = int(self.parent[body])
-        return path
 
     def joint_order(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Permutation that brings values given in the order `names` into model order.

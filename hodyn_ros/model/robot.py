@@ -36,7 +36,7 @@ from hodyn_ros.model.inertia import (
 )
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Coupling, Loop
-from hodyn_ros.model.loops_in_xml import GivenLoops, given_loops, usable_loops
+from hodyn_ros.model.loops_in_xml import GivenLoops, given_loops
 from hodyn_ros.model.mechanism import BASE as BASE
 from hodyn_ros.model.mechanism import LinkFrame, Mechanism
 from hodyn_ros.model.screws import (
@@ -736,12 +736,32 @@ def _with_described_loops(
     if not found or (given is not None and not added):
         remarks = _remarks_on_open(tree, description)
         return tree.changed(warnings=(*tree.warnings, *remarks))
-    loops = usable_loops(found, tuple(tree.links), tree.joint_names)
     known = [name for name in description.independent if name in tree.joint_names]
     start = {key: x for key, x in description.start.items() if key in tree.joint_names} | {
         **start
     }
-    return tree.with_loops(loops, independent or motors or known or None, start)
+    return _closed(tree, found, independent or motors or known or None, start)
+
+
+def _closed(
+    tree: RobotModel,
+    described: Sequence[Loop | Coupling | ModelError],
+    independent: Sequence[str] | None,
+    start: Mapping[str, float],
+) -> RobotModel:
+    """Close loops that are described; an error says how the tree alone is read."""
+    loops: list[Loop | Coupling] = []
+    try:
+        for item in described:
+            if isinstance(item, ModelError):
+                raise item
+            loops.append(item)
+        return tree.with_loops(loops, independent, start)
+    except ModelError as error:
+        raise ModelError(
+            f'{error} With loops=() the tree alone is read; hodyn has --open-loops for that, '
+            'nodes the parameter loops with the value open.'
+        ) from error
 
 
 def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[str]:

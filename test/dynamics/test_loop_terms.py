@@ -215,3 +215,18 @@ def test_joints_without_motors_transmit_nothing_along_their_screws(seed):
 def spatial_jacobian(tree, motion, body):
     link = next(name for name, frame in tree.links.items() if frame.body == body)
     return jacobian(tree, motion, link, 'spatial')
+
+
+def test_transmitted_wrenches_have_derivatives_of_any_order(five_bar):
+    motion = 0.3 * np.random.default_rng(1).standard_normal((8, five_bar.n_joints))
+    motion[0] += five_bar.closure.start[five_bar.closure.independent]
+
+    def at(time):
+        powers = [time**k / factorial(k) for k in range(8)]
+        return np.stack([np.tensordot(powers[: 8 - k], motion[k:], 1) for k in range(7)])
+
+    (before, after), h = inter_body_wrenches(five_bar, [at(-1e-4), at(1e-4)]), 1e-4
+    slope = (after - before)[:-1] / (2.0 * h)
+    np.testing.assert_allclose(
+        inter_body_wrenches(five_bar, motion[:7])[1:], slope, rtol=1e-5, atol=1e-4
+    )

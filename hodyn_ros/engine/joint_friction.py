@@ -1,16 +1,19 @@
-"""Friction of the joints of a robot in programs: the formulas of the laws, recorded."""
+"""Friction of the joints of a mechanism, as programs record it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from hodyn_ros.engine.walker import Rows
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import jets
 from hodyn_ros.lie.jets import Jet
-from hodyn_ros.model.friction import LAWS, terms_of
+from hodyn_ros.model.friction import LAWS, summands
 from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed
+
+Rows = Sequence[list[Any]]
+"""For each derivative what all independent joints have."""
 
 
 def friction_laws(model: Mechanism) -> list[tuple[int, Any]]:
@@ -23,7 +26,7 @@ def friction_laws(model: Mechanism) -> list[tuple[int, Any]]:
     """
     terms = []
     for i, joint in enumerate(model.body_names):
-        for law in terms_of(model.friction[joint]) if joint in model.friction else ():
+        for law in summands(model.friction[joint]) if joint in model.friction else ():
             # A law that is derived from one of these may compute something else.
             if type(law) not in LAWS:
                 raise ModelError(
@@ -42,7 +45,8 @@ def add_friction(model: Mechanism, efforts: Rows, velocity: Rows) -> None:
     Parameters
     ----------
     model : Mechanism
-    efforts, velocity : Rows
+    efforts, velocity : sequence of list of Number
+        Of the independent joints, for each derivative.
 
     Raises
     ------
@@ -63,7 +67,8 @@ def friction_slopes(model: Mechanism, velocity: Rows) -> list[tuple[int, Jet]]:
     Parameters
     ----------
     model : Mechanism
-    velocity : Rows
+    velocity : sequence of list of Number
+        Of the independent joints, for each derivative.
 
     Returns
     -------
@@ -84,12 +89,3 @@ def friction_slopes(model: Mechanism, velocity: Rows) -> list[tuple[int, Jet]]:
         effort = jets.derivatives(law.formula(rising, *law.parameters), len(rising))
         slopes.append((i, jets.compose(effort[1:], rates)))
     return slopes
-
-
-def recorded_friction(model: Mechanism, efforts: Rows, motion: Rows) -> bool:
-    """Whether the friction of the joints is added to efforts; not if a law is a user's own."""
-    try:
-        add_friction(model, efforts, motion[1:])
-    except ModelError:
-        return False
-    return True
