@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
+from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
 from hodyn_ros.model.inertia import check_inertia, spatial_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
 from hodyn_ros.model.loops import Coupling, Loop
@@ -549,3 +550,35 @@ def _screw(joint: Joint) -> Array:
         return joint.screw
     halves = (np.zeros(3), joint.axis)
     return np.concatenate(halves if joint.type == 'prismatic' else halves[::-1])
+
+
+def described_friction(
+    description: RobotDescription, names: Sequence[str]
+) -> dict[str, FrictionLaw]:
+    """Friction laws of joints from the damping and friction of a description.
+
+    Parameters
+    ----------
+    description : RobotDescription
+    names : sequence of str
+        Of the joints that have a law if friction is stated.
+
+    Raises
+    ------
+    ModelError
+        If a coefficient is negative or no finite number.
+    """
+    laws: dict[str, FrictionLaw] = {}
+    for joint in description.joints:
+        if joint.name not in names or not any(joint.dynamics):
+            continue
+        damping, friction = joint.dynamics
+        if not (
+            np.isfinite(damping) and np.isfinite(friction) and min(joint.dynamics) >= 0.0
+        ):
+            raise ModelError(
+                f'Joint {joint.name!r}: damping {damping} and friction {friction}, expected one '
+                'element <dynamics> with finite numbers that are not negative.'
+            )
+        laws[joint.name] = Viscous(damping) + Coulomb(friction)
+    return laws

@@ -23,10 +23,11 @@ from hodyn_ros.model.assembly import (
     Assembly,
     RobotDescription,
     checked_armature,
+    described_friction,
     massless_joints,
     naming_file,
 )
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
+from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import (
     GivenInertia,
     Rotor,
@@ -265,7 +266,7 @@ class RobotModel(Mechanism):
         """Model of `from_description` with its friction; the caller's caller sees its warnings."""
         model = cls.from_description(description, *options)
         if joint_friction:
-            model = model.with_friction(_described_friction(description, model.body_names))
+            model = model.with_friction(described_friction(description, model.body_names))
         _warn(model.warnings)
         return model
 
@@ -778,23 +779,3 @@ def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[st
         f'The description states that {listed(stated, 3)} are independent joints, but not how '
         'others depend on them: all are independent.'
     ]
-
-
-def _described_friction(
-    description: RobotDescription, names: Sequence[str]
-) -> dict[str, FrictionLaw]:
-    """Friction laws of the named joints from the damping and friction of a description."""
-    laws: dict[str, FrictionLaw] = {}
-    for joint in description.joints:
-        if joint.name not in names or not any(joint.dynamics):
-            continue
-        damping, friction = joint.dynamics
-        if not (
-            np.isfinite(damping) and np.isfinite(friction) and min(joint.dynamics) >= 0.0
-        ):
-            raise ModelError(
-                f'Joint {joint.name!r}: damping {damping} and friction {friction}, expected one '
-                'element <dynamics> with finite numbers that are not negative.'
-            )
-        laws[joint.name] = Viscous(damping) + Coulomb(friction)
-    return laws
