@@ -8,7 +8,7 @@ import functools
 import numpy as np
 import pytest
 from support.engine_cases import needs_compiler
-from support.random_trees import random_screw_model
+from support.random_trees import random_screw_model, random_wrenches
 
 from hodyn_ros import (
     RobotModel,
@@ -66,6 +66,25 @@ def test_the_chain_rule_gives_the_next_time_derivative_up_to_order_five(seed):
     motion = motion_of(model, 8, seed=seed)
     expected = inverse_dynamics(model, motion, algorithm='nth_order')[1:]
     found = inverse_dynamics_derivatives(model, motion[:-1])
+    rates = np.einsum('mikj,kj->mi', found, motion[1:])
+    scale = np.abs(expected).max(axis=-1, keepdims=True)
+    assert np.all(np.abs(rates - expected) <= 1e-11 * scale)
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_wrenches_whose_coordinates_are_constant_obey_the_chain_rule(seed):
+    # Two for each frame in which they are expressed, on several links.
+    model = random_screw_model(seed, n=6)
+    motion = motion_of(model, 6, seed=seed)
+
+    def wrenches(orders):
+        cases = random_wrenches(seed, [*model.links], 6)
+        for link, values, expressed_in, acting in cases:
+            values[1:] = 0.0
+            yield Wrench(link, values[:orders], expressed_in, acting)
+
+    expected = inverse_dynamics(model, motion, [*wrenches(4)], algorithm='nth_order')[1:]
+    found = inverse_dynamics_derivatives(model, motion[:-1], [*wrenches(3)])
     rates = np.einsum('mikj,kj->mi', found, motion[1:])
     scale = np.abs(expected).max(axis=-1, keepdims=True)
     assert np.all(np.abs(rates - expected) <= 1e-11 * scale)
