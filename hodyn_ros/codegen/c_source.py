@@ -444,7 +444,7 @@ def program_function(
     text, one, block = '', [], [f'interleave(n - s, {move}' for move in moves[:-1]]
     for number, program in enumerate(stages):
         lines = statements(program, code.precision, element)
-        name = f'{function}_{"steps" if program is stages[-1] else f"part_{number}"}'
+        name = f'{function}_steps_{number}'
         part = _part(name, lines, sizes, real, is_long, not is_static)
         text += part.text
         one.append(part.one)

@@ -256,21 +256,24 @@ class Engine(Compiler[Request, 'Kernel']):
         """
         from hodyn_ros.engine.quantities import PROGRAMS  # all that records
 
-        if request not in self._programs:
-            self._programs[request] = PROGRAMS[request.quantity](self._model, request)
-        return self._programs[request]
+        program = self._programs.get(request)
+        if program is None:
+            program = PROGRAMS[request.quantity](self._model, request)
+            self._programs[request] = program
+        return program
 
     def run(self, request: Request) -> Run | None:
         """Program of a request, run by NumPy as long as there is no kernel.
 
         None for one that is too long to record, or has a friction law of one's own.
         """
-        if request not in self._runs:
-            run = None
-            with _timed('Recording', self._name), suppress(ModelError, ProgramTooLong):
-                run = Run(self.program(request))
-            self._runs[request] = run
-        return self._runs[request]
+        with suppress(KeyError):  # another thread may just remove it
+            return self._runs[request]
+        run = None
+        with _timed('Recording', self._name), suppress(ModelError, ProgramTooLong):
+            run = Run(self.program(request))
+        self._runs[request] = run
+        return run
 
     def prepare_general(self, request: Request) -> None:
         """Have efforts computed by the code for any robot, which takes no time to make.
@@ -287,6 +290,9 @@ class Engine(Compiler[Request, 'Kernel']):
         """Kernel of a request, and its call for few samples where `quick` finds it."""
         kernel = self._kernel(request)
         self._offer(request, kernel)
+        if kernel is not None:
+            for made in (self._programs, self._runs):
+                made.pop(request, None)  # they take some megabytes
         return kernel
 
     def _offer(self, request: Request, kernel: Kernel | None) -> None:

@@ -33,7 +33,10 @@ class RobotCode:
     def _rooms(self, lanes: int, width: int) -> dict[str, int]:
         """Doubles of workspace for arrays between the stages."""
         sizes = sizes_between([self._stages])
-        return {array: padded(size * lanes, width) for array, size in sizes.items()}
+        # The last chunk of functions of a stage may begin with the last element.
+        return {
+            array: padded(size * lanes + width - 1, width) for array, size in sizes.items()
+        }
 
     def scratch(self, lanes: int, width: int) -> int:
         """Doubles of workspace that the function of a module needs, zero at first."""

@@ -126,22 +126,21 @@ class Run:
         bool
             Whether motion, middle and result are all finite.
         """
-        N = len(motion)
-        parts = (self._robot.middle, middle), (self._robot.result, result)
+        N, robot = len(motion), self._robot
+        parts = (robot.middle, middle), (robot.result, result)
         arrays = {part.array: x.reshape(N, part.size) for part, x in parts if x is not None}
         arrays['motion'] = motion.reshape(N, motion.shape[1] * motion.shape[2])
-        count = 1 if N <= FEW else BLOCK
+        written = {part.array for part, _ in parts if part.written}
         with np.errstate(all='ignore'):
-            for start in range(0, N, count):
-                block = slice(start, start + count)
-                self._compute({name: x[block].T for name, x in arrays.items()})
+            if N <= FEW:
+                for s in range(N):
+                    rows = {name: x[s] for name, x in arrays.items()}
+                    read = {
+                        name: x.tolist() for name, x in rows.items() if name not in written
+                    }
+                    self._program.run(rows | read)
+            else:
+                for start in range(0, N, BLOCK):
+                    block = slice(start, start + BLOCK)
+                    self._program.run({name: x[block].T for name, x in arrays.items()})
         return all(bool(np.isfinite(x).all()) for x in arrays.values())
-
-    def _compute(self, arrays: dict[str, Any]) -> None:
-        """One block of samples, arrays of shape (elements, N)."""
-        robot = self._robot
-        if arrays['motion'].shape[1] == 1:
-            written = {part.array for part in (robot.middle, robot.result) if part.written}
-            for name, x in arrays.items():
-                arrays[name] = x[:, 0] if name in written else x[:, 0].tolist()
-        self._program.run(arrays)

@@ -146,6 +146,30 @@ def test_laws_of_friction_that_jump_or_are_ones_own_are_part_of_it(form, law):
     assert np.all(relative_errors(effort, expected) <= 1e-13)
 
 
+@pytest.mark.parametrize('name', ['five_bar', 'palletiser'])
+def test_friction_of_joints_that_closed_loops_move_is_part_of_it(name):
+    frictionless = RobotModel.from_urdf(name)
+    laws = (
+        friction.Coulomb(1.0, 0.1) + friction.Stribeck(0.3, 0.2, 0.1),
+        friction.Sigmoid(0.5, 5.0, 0.03) + friction.Coulomb(0.2),
+    )
+    joints = frictionless.tree.joint_names
+    tree = frictionless.tree.with_friction(
+        {joint: laws[i % 2] for i, joint in enumerate(joints)}
+    )
+    closure = frictionless.closure
+    model = tree.with_loops(
+        [*closure.loops, *closure.couplings], independent=frictionless.joint_names
+    )
+    motion = 0.05 * random_motion(model, shape=(20,), K=4)
+    motion[:, 0] += closure.start[closure.independent]
+    expected = inverse_dynamics(model, motion, algorithm='nth_order')
+    model.warm_up(1)
+    assert np.all(relative_errors(inverse_dynamics(model, motion), expected) <= 1e-11)
+    alone = np.array([inverse_dynamics(model, sample) for sample in motion])
+    assert np.all(relative_errors(alone, expected) <= 1e-11)
+
+
 # --- Given and returned arrays ------------------------------------------------------------------
 
 
