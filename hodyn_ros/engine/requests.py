@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
+    ENERGIES,
     FLOATING,
     FORWARD,
     KINETIC_ENERGY,
@@ -36,7 +37,6 @@ COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
 """Forms of a kernel: machine code with the robot's constants folded in, and machine code that
 loops over the bodies of any robot."""
 
-ENERGIES = (KINETIC_ENERGY, POTENTIAL_ENERGY)
 TERMS = (MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, *ENERGIES)
 
 QUICK = (EFFORTS, FORWARD, REGRESSOR, PARTIALS, *TERMS)
