@@ -289,7 +289,7 @@ MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, REGRESSOR, PARTIALS
 )
 """Terms of the equations of motion, and what is linear in them."""
 
-KINETIC_ENERGY, POTENTIAL_ENERGY = 'kinetic energy', 'potential energy'
+ENERGIES = KINETIC_ENERGY, POTENTIAL_ENERGY = 'kinetic energy', 'potential energy'
 
 FORWARD, FLOATING, MOVING = 'forward dynamics', 'floating base', 'moving base'
 """What a robot does under efforts, the same with its base, what a base that moves needs."""

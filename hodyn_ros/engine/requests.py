@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
+    ENERGIES,
     FLOATING,
     FORWARD,
     KINETIC_ENERGY,
@@ -36,7 +37,6 @@ COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
 """Forms of a kernel: machine code with the robot's constants folded in, and machine code that
 loops over the bodies of any robot."""
 
-ENERGIES = (KINETIC_ENERGY, POTENTIAL_ENERGY)
 TERMS = (MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, *ENERGIES)
 
 QUICK = (EFFORTS, FORWARD, REGRESSOR, PARTIALS, *TERMS)
@@ -108,16 +108,15 @@ class Request(NamedTuple):
 
     def quick_names(self, model: Mechanism, kernel: Kernel) -> list[Any]:
         """Names under which `engine.quick` finds its kernel; none if it takes more to call it."""
-        if self.form or self.single or self.prescribed:
-            return []
-        if model.closure is not None and self.quantity != EFFORTS:
+        of_loops = model.closure is not None and self.quantity != EFFORTS
+        if of_loops or self.form or self.single or self.prescribed:
             return []
         if self.link:
-            tip = [None] if self.link == model.tip_link else []
-            links = (self.link, *tip)
+            links = [self.link, None] if self.link == model.tip_link else [self.link]
             return [(self.quantity, link, self.expressed_in) for link in links]
-        if self.quantity == EFFORTS and self.wrenches:
-            of_links = kernel.friction and kernel.name == COMPILED_ROBOT
+        if not kernel.friction:
+            return []
+        if self.wrenches:
+            of_links = self.quantity == EFFORTS and kernel.name == COMPILED_ROBOT
             return [(*chain(*self.wrenches),)] if of_links else []
-        simple = not self.wrenches and self.quantity in QUICK
-        return [self.quantity] if simple and kernel.friction else []
+        return [self.quantity] if self.quantity in QUICK else []

@@ -25,6 +25,7 @@ from hodyn_ros.engine.bodies import Body, JointMotion, Load, Screw
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
+    ENERGIES,
     KINETIC_ENERGY,
     LONGEST,
     MASS_MATRIX,
@@ -35,7 +36,6 @@ from hodyn_ros.engine.program import (
     Recorder,
     RobotProgram,
 )
-from hodyn_ros.engine.requests import ENERGIES
 from hodyn_ros.engine.vectors import (
     NULL,
     ZERO,
