@@ -337,28 +337,28 @@ def drive(of_any_kind: bool) -> ElasticKernel:
             theta.shape[0] // N,
             tau.shape[0] // N,
         )
-        if not (_fit(q, delta, N, R) and _fit(Q, delta, N, T) and S.shape[1] >= R):
+        if not (_fit(q, delta, N, R) and _fit(Q, delta, N, T)) or S.shape[1] < R:
             return OUT_OF_REACH
         g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
         W, J = np.zeros((R, 12)), np.zeros((2, 12))
         # Who gives many samples has looked at them.
         finite = N > 1 or (_is_finite(q) and _is_finite(Q) and _is_finite(S))
-        status, row = 0, 0
+        status, row = 0 if finite else NOT_FINITE, 0
         for s in range(N):
             q_s, Q_s = q[s * K : (s + 1) * K], Q[s * E : (s + 1) * E]
             theta_s, tau_s = theta[s * R : (s + 1) * R], tau[s * T : (s + 1) * T]
             delta_s = delta[s * R : (s + 1) * R]
             for i in range(len(places)):
                 j, motor, o = places[i, 0], places[i, 1], places[i, 2]
-                if of_any_kind and (c[o + 2] == PAIR or c[o + 2] == LEVER):
+                if of_any_kind and c[o + 2] >= PAIR:
                     status |= _vary(c, o + 2, Q_s, 0, j, S, row, W, J)
                     status |= _two_motors(c, o, j, motor, q_s, W, theta_s, tau_s, delta_s)
                     row += 1
                     continue
-                if of_any_kind and (c[o + 2] == POLYNOMIAL or c[o + 2] == TABLE):
+                if of_any_kind and c[o + 2] > LINE:
                     status |= _bend(c, o + 2, Q_s, j, g, P, delta_s)
                 status |= _one_motor(c, o, j, motor, q_s, Q_s, theta_s, tau_s, delta_s)
-        return status if finite else status | NOT_FINITE
+        return status
 
     return ElasticKernel(motors, 'ivmmmwww')
 

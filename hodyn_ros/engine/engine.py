@@ -337,17 +337,23 @@ class Engine(Compiler[Request, 'Kernel']):
         if request.form is None and by_bodies and model.n_bodies > most:
             request = request._replace(form=COMPILED_TREE)
         if request.form != COMPILED_TREE and self._suits(request):
-            kernel = kernels.robot_kernel(self.program(request), kind)
-            if request.quantity == CLOSING:
-                from hodyn_ros.engine.loop_kernels import positions_kernel
-
-                return positions_kernel(model, kernel)
-            return kernel
+            return self._of_program(request, kind)
         if of_tree:
             return kernels.tree_kernel(model, orders - 1, bool(request.wrenches), kind)
         if by_bodies and request.form != COMPILED_ROBOT:
             return kernels.articulated_kernel(model, orders - 1)
         return None
+
+    def _of_program(self, request: Request, kind: Any) -> Kernel:
+        """Kernel of the program of a request, for numbers of a kind."""
+        from hodyn_ros.engine import kernels
+
+        kernel = kernels.robot_kernel(self.program(request), kind)
+        if request.quantity != CLOSING:
+            return kernel
+        from hodyn_ros.engine.loop_kernels import positions_kernel
+
+        return positions_kernel(self._model, kernel)
 
     def _suits(self, request: Request) -> bool:
         """Whether a program can be recorded, and is short enough to be compiled."""

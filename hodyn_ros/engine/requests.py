@@ -108,16 +108,15 @@ class Request(NamedTuple):
 
     def quick_names(self, model: Mechanism, kernel: Kernel) -> list[Any]:
         """Names under which `engine.quick` finds its kernel; none if it takes more to call it."""
-        if self.form or self.single or self.prescribed:
-            return []
-        if model.closure is not None and self.quantity != EFFORTS:
+        of_loops = model.closure is not None and self.quantity != EFFORTS
+        if of_loops or self.form or self.single or self.prescribed:
             return []
         if self.link:
-            tip = [None] if self.link == model.tip_link else []
-            links = (self.link, *tip)
+            links = [self.link, None] if self.link == model.tip_link else [self.link]
             return [(self.quantity, link, self.expressed_in) for link in links]
-        if self.quantity == EFFORTS and self.wrenches:
-            of_links = kernel.friction and kernel.name == COMPILED_ROBOT
+        if not kernel.friction:
+            return []
+        if self.wrenches:
+            of_links = self.quantity == EFFORTS and kernel.name == COMPILED_ROBOT
             return [(*chain(*self.wrenches),)] if of_links else []
-        simple = not self.wrenches and self.quantity in QUICK
-        return [self.quantity] if simple and kernel.friction else []
+        return [self.quantity] if self.quantity in QUICK else []

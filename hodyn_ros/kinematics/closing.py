@@ -558,6 +558,19 @@ def _independent(
     if names is None:
         return _first_independent(L, freedom)
     names = [names] if isinstance(names, str) else names
+    _check_names(tree, L, names)
+    u = np.sort([tree.joint_names.index(name) for name in names])
+    if _ratio(L[:, np.setdiff1d(np.arange(n), u)]) < SINGULAR:
+        raise ModelError(
+            f'The independent joints {listed(names)} do not determine the others where the loops '
+            'start. Choose others, or give another start.'
+        )
+    return np.array(u, dtype=np.intp)
+
+
+def _check_names(tree: Mechanism, L: Array, names: Sequence[str]) -> None:
+    """Refusal of names that are not as many joints as are independent; it says what moves."""
+    n, freedom = tree.n_joints, tree.n_joints - len(L)
     unknown = [name for name in names if name not in tree.joint_names]
     if unknown or len({*names}) != freedom or len(names) != freedom:
         known = [tree.joint_names.index(x) for x in names if x not in unknown]
@@ -568,13 +581,6 @@ def _independent(
             f'{listed(tree.joint_names)}: {n} joints less {len(L)} independent rows of loops.'
             + (f' With these, {listed(moving)} are left free.' if moving else '')
         )
-    u = np.sort([tree.joint_names.index(name) for name in names])
-    if _ratio(L[:, np.setdiff1d(np.arange(n), u)]) < SINGULAR:
-        raise ModelError(
-            f'The independent joints {listed(names)} do not determine the others where the loops '
-            'start. Choose others, or give another start.'
-        )
-    return np.array(u, dtype=np.intp)
 
 
 def _first_independent(L: Array, freedom: int) -> NDArray[np.intp]:
