@@ -35,6 +35,7 @@ from hodyn_ros.errors import (
     ScalingError,
     UnlimitedError,
 )
+from hodyn_ros.kinematics.closed_loops import closes_readily
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.motions import link_or_tip
 from hodyn_ros.model.friction import Coulomb, Offset, Viscous
@@ -562,6 +563,8 @@ def _searched(
                 break
             # Some approach a limit of their position too fast, see `velocity_range`.
             scale *= np.where(use > 1.0, np.maximum(1.0 / use, _SLOWER), 1.0)
+        if not closes_readily(task.model, motion[:, 0]):
+            return -np.inf, waypoints
         try:
             effort = inverse_dynamics(task.model, motion)
         except MotionError:  # positions at which closed loops do not close

@@ -11,6 +11,7 @@ overconstrained loops, those with the largest pivots are taken. Positions: see `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import comb
 from typing import Any
 
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.engine import following
 from hodyn_ros.engine.engine import Engine, unavailable
 from hodyn_ros.engine.requests import CLOSING, COMPLETING, VELOCITIES, Request
-from hodyn_ros.errors import MotionError
+from hodyn_ros.errors import HodynError, MotionError
 from hodyn_ros.kinematics.closing import Rows, closure_of, constraints_of
 from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.lie.jets import Jet, leibniz, quotient
@@ -335,6 +336,8 @@ def within_reach(model: Mechanism, positions: Array) -> Array:
     if model.closure is None:
         return positions
     found, start = positions.copy(), model.closure.start[model.closure.independent]
+    with suppress(HodynError):  # there is no compiler; NumPy takes a hundred times as long
+        model.kept(Engine).prepare(Request(CLOSING, 1))
     most = 10.0 * _fastest(model, start)
     for q in found.reshape(-1, len(start)):
         while not _fastest(model, q) <= most:
@@ -342,8 +345,20 @@ def within_reach(model: Mechanism, positions: Array) -> Array:
     return found
 
 
+def closes_readily(model: Mechanism, positions: Array) -> bool:
+    """Whether compiled code closes the loops at positions (samples, n); True without such code.
+
+    Positions where it does not are near singular ones or out of reach. To look at them more
+    closely, as `ClosedMotion` does, takes NumPy some 50 ms each.
+    """
+    found = None if model.closure is None else closed_positions(model, positions)
+    return found is None or bool(found[1].min(initial=1.0) >= 1.0)
+
+
 def _fastest(model: Mechanism, q: Array) -> float:
     """Largest entry of G at positions (n,), infinite where the loops do not close."""
+    if not closes_readily(model, q[None]):
+        return np.inf
     try:
         return float(np.abs(ClosedMotion(model, q[None, None]).G(1)[0]).max())
     except MotionError:
