@@ -97,12 +97,13 @@ def closing_program(model: Mechanism, longest: int | None = LONGEST) -> RobotPro
     return _program(recorder, bodies, 2, NO_ARRAY, Part('change', size, True))
 
 
-def completing_program(model: Mechanism, K: int) -> RobotProgram:
+def completing_program(model: Mechanism, K: int, velocities: bool = False) -> RobotProgram:
     """Program of the motion of all joints of the tree.
 
     It reads this motion, K rows, at positions where the loops are closed; of the dependent joints
     the positions alone. Output 'completed': derivative k of the i-th dependent joint at
-    (k - 1) m + i.
+    (k - 1) m + i. With velocities there follow, of K derivatives, derivative k of the velocity of
+    the i-th dependent joint by that of the u-th independent one at (k m + i) n + u.
 
     Raises
     ------
@@ -113,34 +114,15 @@ def completing_program(model: Mechanism, K: int) -> RobotProgram:
     bodies = ClosedBodies(recorder, model)
     motion = motion_inputs(recorder, bodies.tree, K)
     rows = bodies.rows(motion)
-    whole = bodies.complete(motion, bodies.factors(rows, _too_weak(max(0, K - 3))))
-    found = [row[j] for row in whole[1:] for j in bodies.dependent]
-    recorder.outputs('completed', found)
-    return _program(recorder, bodies, K, NO_ARRAY, Part('completed', len(found), True))
-
-
-def velocity_program(model: Mechanism, K: int) -> RobotProgram:
-    """Program of the motion of all joints, and of velocities by those of the independent ones.
-
-    It reads what `completing_program` reads. Output 'velocities': what that one writes, then
-    derivative k, of K, of the velocity of the i-th dependent joint by that of the u-th independent
-    one at (k m + i) n + u.
-
-    Raises
-    ------
-    ModelError, ProgramTooLong
-        As `closing_program`.
-    """
-    recorder = Recorder(LONGEST)
-    bodies = ClosedBodies(recorder, model)
-    motion = motion_inputs(recorder, bodies.tree, K)
-    factors = bodies.factors(bodies.rows(motion), _too_weak(max(0, K - 2)))
+    # The last of the velocities loses as many digits as one derivative more.
+    factors = bodies.factors(rows, _too_weak(max(0, K - 3 + velocities)))
     whole = bodies.complete(motion, factors)
     found = [row[j] for row in whole[1:] for j in bodies.dependent]
-    columns = bodies.velocities(whole, factors)
-    found += [x[k][j] for k in range(K) for j in bodies.dependent for x in columns]
-    recorder.outputs('velocities', found)
-    return _program(recorder, bodies, K, NO_ARRAY, Part('velocities', len(found), True))
+    if velocities:
+        columns = bodies.velocities(whole, factors)
+        found += [x[k][j] for k in range(K) for j in bodies.dependent for x in columns]
+    recorder.outputs('completed', found)
+    return _program(recorder, bodies, K, NO_ARRAY, Part('completed', len(found), True))
 
 
 def closed_effort_program(
@@ -351,7 +333,8 @@ class ClosedBodies:
             (self._side(link, pose) for link, pose in sides),
             key=lambda side: -self._ends[side[0]],
         )
-        inwards, outwards = self._carriers(end), self._carriers(start)[::-1]
+        inwards = [*self.tree.ancestors(end)]
+        outwards = [*self.tree.ancestors(start)][::-1]
         steps = [(i, 1.0) for i in inwards if i not in outwards]
         steps += [(i, -1.0) for i in outwards if i not in inwards]
         loads = []
@@ -365,14 +348,6 @@ class ClosedBodies:
         frames, place = self._frames, self.tree.link(link)
         own = frames.base if place.body == BASE else frames.poses[place.body]
         return place.body, se3.inverse(own) @ place.pose @ pose
-
-    def _carriers(self, body: int) -> list[int]:
-        """A body and those that carry it, inwards."""
-        found = list[int]()
-        while body != BASE:
-            found.append(body)
-            body = int(self.tree.parent[body])
-        return found
 
     def _moved(self, motion: Rows) -> tuple[list[JointMotion], dict[str, Jet]]:
         """Motions of the bodies' joints, and of the joints of the tree by their names."""

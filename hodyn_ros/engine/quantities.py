@@ -11,7 +11,6 @@ from hodyn_ros.engine.loop_program import (
     closed_effort_program,
     closing_program,
     completing_program,
-    velocity_program,
 )
 from hodyn_ros.engine.partials import partials_program, regressor_program
 from hodyn_ros.engine.program import (
@@ -61,5 +60,5 @@ PROGRAMS: dict[str, Callable[[Mechanism, Request], RobotProgram]] = {
     ),
     CLOSING: lambda model, _: closing_program(model),
     COMPLETING: lambda model, r: completing_program(model, r.K),
-    VELOCITIES: lambda model, r: velocity_program(model, r.K),
+    VELOCITIES: lambda model, r: completing_program(model, r.K, velocities=True),
 }
