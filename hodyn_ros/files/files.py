@@ -101,7 +101,8 @@ def read_motion(path: PathLike, **options: Any) -> Samples:
     if len(parts) > 1 and any(part.is_waypoints for part in parts):
         raise FileError(
             f'{path} holds {len(parts)} trajectories; choose one with index=0 to '
-            f'index={len(parts) - 1}, or go through them with iterate_motion.'
+            f'index={len(parts) - 1} (hodyn: --topic NAME:0), or go through them with '
+            'iterate_motion.'
         )
     return join_results(parts)
 
