@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.analysis.unlimited import no_limit
+from hodyn_ros.analysis.limits import no_limit
 from hodyn_ros.cli.output import progress, show
 from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.display import Answer, Column, Table

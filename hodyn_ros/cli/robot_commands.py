@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from hodyn_ros.analysis.unlimited import find_unlimited
+from hodyn_ros.analysis.limits import find_unlimited
 from hodyn_ros.cli.config import DESCRIPTION
 from hodyn_ros.cli.output import show, show_remarks
 from hodyn_ros.cli.problem import Given, Problem, load_problem
