@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from hodyn_ros.cli.output import instant, progress, show, show_remarks
 from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import RequestError
-from hodyn_ros.files import Results, ResultsWriter
+from hodyn_ros.files import Samples, write_results
+from hodyn_ros.files.files import check_output
 from hodyn_ros.files.quantities import EFFORT
 from hodyn_ros.interrupts import raised
 from hodyn_ros.names import number, unit_of
@@ -68,13 +68,13 @@ def compute(
         raise RequestError(
             f'{output} is the motion itself; choose another name for the results.'
         )
+    if output is not None:
+        check_output(output)  # before the long work
     problem = load_problem(given)
-    with ExitStack() as stack, progress('Computing'):
-        # Refuses an output before the long work.
-        writer = None if output is None else stack.enter_context(ResultsWriter(output))
+    with progress('Computing'):
         results = problem.results()
-        if writer is not None:
-            writer.write(results)
+        if output is not None:
+            write_results(output, results)
     if output is not None and output.suffix in ('.yaml', '.yml'):
         remark = (
             f'{output} holds positions to accelerations. Whoever reads it makes jerk and snap of '
@@ -86,7 +86,7 @@ def compute(
     show(_answer(problem, results, output), as_json)
 
 
-def _answer(problem: Problem, results: Results, output: Path | None) -> Answer:
+def _answer(problem: Problem, results: Samples, output: Path | None) -> Answer:
     """Largest torques of joints and motors along a motion."""
     model, motion = problem.model, problem.given.motion
     names, peaks = EFFORT[: results.effort.shape[1]], _largest(results.effort)
@@ -109,8 +109,8 @@ def _answer(problem: Problem, results: Results, output: Path | None) -> Answer:
         Table('', [Column('name', 'joint'), *columns], joints),
     ]
     motors: list[dict[str, Any]] = []
-    if results.motors is not None:
-        torques = _largest(results.motors.torque)
+    if results.motor_torque is not None:
+        torques = _largest(results.motor_torque)
         keys = [name.replace('effort', 'torque') for name in EFFORT[: len(torques)]]
         motors = [
             {'name': name, **dict(zip(keys, column))}

@@ -11,7 +11,8 @@ from hodyn_ros.analysis.limits import no_limit
 from hodyn_ros.cli.output import progress, show
 from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.display import Answer, Column, Table
-from hodyn_ros.files import ResultsWriter, Samples, compute
+from hodyn_ros.files import Samples, compute, write_results
+from hodyn_ros.files.files import check_output
 from hodyn_ros.identification.excitation import Excitation
 from hodyn_ros.identification.excitation import excite as found_motion
 from hodyn_ros.names import name_of, number, percent
@@ -53,25 +54,25 @@ def excite(
         See `hodyn excite --help`.
     """
     rate = given.rate or 1000.0
-    with ResultsWriter(output) as writer:  # which refuses an output before the long work
-        problem = load_problem(given)
-        model = problem.model
-        with progress('Looking for a motion'):
-            found = found_motion(
-                model,
-                problem.limits,
-                target=target,
-                link=link,
-                joints=joints or None,
-                box=None if box is None else np.reshape(box, (2, 3)),
-                duration=duration,
-                effort_noise=effort_noise,
-                rate=rate,
-                actuators=problem.actuators,
-            )
-        samples = Samples(model.joint_names, *found.samples(rate), name='the motion')
-        results = compute(model, samples, actuators=problem.actuators, derivatives='given')
-        writer.write(results)
+    check_output(output)  # before the long work
+    problem = load_problem(given)
+    model = problem.model
+    with progress('Looking for a motion'):
+        found = found_motion(
+            model,
+            problem.limits,
+            target=target,
+            link=link,
+            joints=joints or None,
+            box=None if box is None else np.reshape(box, (2, 3)),
+            duration=duration,
+            effort_noise=effort_noise,
+            rate=rate,
+            actuators=problem.actuators,
+        )
+    samples = Samples(model.joint_names, *found.samples(rate), name='the motion')
+    results = compute(model, samples, actuators=problem.actuators, derivatives='given')
+    write_results(output, results)
     used = [
         {
             'quantity': check.quantity,

@@ -17,7 +17,7 @@ from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.cli.config import DESCRIPTION, Config, read_config
 from hodyn_ros.cli.output import show_remarks
 from hodyn_ros.errors import ActuatorError, AmbiguousNameError, ModelError, RequestError
-from hodyn_ros.files import Results, Samples, compute, read_motion
+from hodyn_ros.files import Samples, compute, read_motion
 from hodyn_ros.files.derivatives import How
 from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
 from hodyn_ros.model.friction import friction_from_config
@@ -124,12 +124,12 @@ class Problem:
         topic, index = self.given.trajectory
         return read_motion(self.given.motion, topic=topic, index=index)
 
-    def results(self) -> Results:
+    def results(self) -> Samples:
         """Torques along the whole motion, and what the motors do.
 
         Returns
         -------
-        Results
+        Samples
             Of the second derivative of the torques; of higher ones if the motion gives what they
             need.
         """

@@ -60,7 +60,7 @@ class DatasetRun:
     rate: float | None = None
     estimator: Mapping[str, Any] = field(default_factory=dict)
     topic: str | None = None
-    """This, `joint_names`, `expressed_in`, `acting`: see `hodyn_ros.files.iterate_motion`."""
+    """This, `joint_names`, `expressed_in`, `acting`: see `hodyn_ros.files.read_motions`."""
     joint_names: Sequence[str] | None = None
     expressed_in: str | None = None
     acting: str | None = None
@@ -126,7 +126,7 @@ class DatasetRun:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """Options of `iterate_motion`.
+        """Options of `read_motion`.
 
         Returns
         -------
@@ -137,7 +137,7 @@ class DatasetRun:
 
     @property
     def computing(self) -> dict[str, Any]:
-        """Options of `compute_stream`.
+        """Options of `compute`.
 
         Returns
         -------

@@ -29,10 +29,10 @@ from hodyn_ros.files.columns import (
     refuse_not_increasing,
     side_file,
 )
-from hodyn_ros.files.compute import compute, compute_stream
-from hodyn_ros.files.files import ResultsWriter, guarded, iterate_motion
+from hodyn_ros.files.compute import compute
+from hodyn_ros.files.files import guarded, read_motion, write_results
 from hodyn_ros.files.parquet_table import ParquetTable, ParquetWriter
-from hodyn_ros.files.samples import Results
+from hodyn_ros.files.samples import Samples
 
 # The next file would meet them as well.
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -130,12 +130,12 @@ class TaskResult:
         self.failures.append(failure)
         return self
 
-    def add(self, results: Results) -> None:
+    def add(self, results: Samples) -> None:
         """Note results that are computed.
 
         Parameters
         ----------
-        results : Results
+        results : Samples
             Of a motion, or a part of one.
         """
         self.samples += len(results)
@@ -257,12 +257,10 @@ def _compute_file(run: DatasetRun, task: BatchTask, path: Path, result: TaskResu
     result : TaskResult
         Counts what is done.
     """
-    source = iterate_motion(task.path, chunk=run.chunk, **run.reading)
-    stream = compute_stream(run.model, source, actuators=run.actuators, **run.computing)
-    with ResultsWriter(path) as writer:
-        for results in stream:
-            writer.write(results)
-            result.add(results)
+    samples = read_motion(task.path, **run.reading)
+    results = compute(run.model, samples, actuators=run.actuators, **run.computing)
+    write_results(path, results)
+    result.add(results)
     result.motions = 1
 
 
@@ -295,7 +293,7 @@ def _compute_motions(
             try:
                 named = replace(columns, name=f'{task.path}, motion {identity!s}')
                 samples = named.samples(values, metadata)
-                refuse_not_increasing(samples, None)
+                refuse_not_increasing(samples)
                 if (names := run.joint_names) is not None:
                     samples = samples.in_order(names)[0]
                 results = compute(
