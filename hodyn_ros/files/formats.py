@@ -99,6 +99,7 @@ class Format(ABC):
         FileError
             If it cannot be imported; the message says how to install it.
         """
+        del path  # by default none is needed
 
     @abstractmethod
     def write(self, path: Path, results: Samples, storage: str) -> None:
