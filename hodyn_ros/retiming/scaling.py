@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.inverse import friction_efforts, inverse_dynamics
@@ -44,16 +44,18 @@ _BLOCK, _REMEMBERED = 4096, 12
 # these come nearer to each other from round to round.
 _MOST_PEAKS, _ROUNDS, _NEARER = 1300, 4, 8.0
 # Passes along the whole motion, each at the rate that the peaks of the last one ask for, and the
-# change of the rate, relative, below which there are no more.
-_PASSES, _SETTLED = 5, 1e-6
+# change of the rate, relative, below which there are no more; how much higher one may become.
+_PASSES, _SETTLED, _MORE = 5, 1e-6, 1.3
 
 # Rate at which joints and motors count as held still.
 _SLOWEST = 1e-9
 # Half of the excess that counts as rounding, see model/violations.py.
 _ROUNDING = 5e-10
 # With friction or actuators: rates that are tried to find the scale of the first that is too high,
-# those that are tried below it, and how often the interval in which it lies is halved.
-_COARSE, _FINE, _HALVINGS = 4.0 ** np.arange(-14.0, 15.0), np.geomspace(1e-3, 1.0, 120), 36
+# those that are tried below it, and how often the interval in which it lies is halved, roughly
+# and exactly.
+_COARSE, _FINE = 4.0 ** np.arange(-14.0, 15.0), np.geomspace(1e-3, 1.0, 40)
+_ROUGHLY, _EXACTLY = 8, 36
 _FROM_ONE = 1e-3 * 4.0 ** np.arange(20.0)
 # Distance from the edge, and how much faster the motion is played to see what is in the way.
 _EDGE, _FASTER = 1e-11, 1e-6
@@ -234,8 +236,8 @@ def uniform_scaling(
     Notes
     -----
     The limits are kept at the factor, up to the rounding of `find_violations`. With friction or
-    actuators the factor is searched, and limits that are exceeded between factors less than 6 %
-    apart may stay unseen.
+    actuators the factor is searched, and limits that are exceeded between factors less than
+    20 % apart may stay unseen.
     """
     wrenches = (wrench,) if isinstance(wrench, Wrench) else wrench or ()
     return RobotLimits.of(model, limits, actuators, motor_limits).scaling(motion, wrenches)
@@ -364,26 +366,6 @@ def rigid_efforts(
     return efforts
 
 
-class _Rows(NamedTuple):
-    """Values of one limited quantity at N samples, of c joints or motors."""
-
-    quantity: str
-    kind: str  # of series, with the order
-    order: int
-    joints: Indices  # (c,)
-    names: list[str]
-    limit: Array  # (c,) or (N, c)
-
-    def values(self, series: dict[str, Array]) -> Array:
-        """Values (N, c) of all series."""
-        return series[self.kind][:, self.order, self.joints]
-
-    @property
-    def bound(self) -> Array:
-        """Limit with half of what counts as rounding."""
-        return self.limit + _ROUNDING * (self.limit + 1.0)
-
-
 class _Played:
     """All C limited quantities of a motion at N samples, as functions of the rate s.
 
@@ -396,6 +378,11 @@ class _Played:
         At the samples.
     times : ndarray, shape (N,), optional
         Of the samples [s].
+
+    Attributes
+    ----------
+    labels : list of (str, str)
+        Quantity and joint or motor of each column.
 
     Raises
     ------
@@ -420,58 +407,65 @@ class _Played:
             )
         joints = LimitedJoints(robot.model, robot.limits)
         self._robot, self._motion, self._of_all = robot, motion, joints.motion(motion)
-        self._wrenches, self._names, self.times = wrenches, joints.names, times
-        places, lower, upper = self._of_all[:, 0], *joints.limits[:2]
-        for worst in worst_violations('position', joints.names, places, lower, upper):
+        self._wrenches, self.times, limits = wrenches, times, joints.limits
+        places = self._of_all[:, 0]
+        for worst in worst_violations('position', joints.names, places, *limits[:2]):
             raise _out_of_range(worst, None if times is None else times[worst.sample])
         self._weight = rigid_efforts(robot.model, motion, wrenches)
         self._is_polynomial = not robot.model.friction and robot.actuators is None
-        own = joints.limits
-        if np.isfinite(own.deceleration_limit).any() and motion.shape[1] > 1:
-            low, high = velocity_range(own, places)
-            own = own._replace(velocity=np.where(self._of_all[:, 1] < 0.0, -low, high))
-        self.rows = list(self._limited(own))
+        if np.isfinite(limits.deceleration_limit).any() and motion.shape[1] > 1:
+            low, high = velocity_range(limits, places)
+            limits = limits._replace(
+                velocity=np.where(self._of_all[:, 1] < 0.0, -low, high)
+            )
+        self.labels: list[tuple[str, str]] = []
+        self._rows: list[tuple[str, int, Indices]] = []
+        columns = [np.empty((len(motion), 0)), *self._limited(joints.names, limits)]
+        self._limit = np.concatenate(columns, axis=1)
+        if (is_zero := self._limit == 0.0).any():
+            self._refuse_motion(is_zero)
+            self._limit[is_zero] = np.inf
+        self._bound = self._limit + _ROUNDING * (self._limit + 1.0)
 
-    def _limited(self, of_all: MotionLimits) -> Iterator[_Rows]:
-        """Yield the quantities that have limits above zero; refuse motion where one is zero."""
-        robot, K = self._robot, self._motion.shape[1]
+    def _limited(self, names: Sequence[str], of_all: MotionLimits) -> Iterator[Array]:
+        """Yield the limits (N, c) of each limited quantity, and note which these are."""
+        robot, (N, K, _) = self._robot, self._motion.shape
         # Of one sample without torques, which every spring can have.
-        series = self._series_of(0.0 * self._of_all[:1], 0.0 * self._weight[:1], 1.0)
+        series = self._series_of(0.0 * self._of_all[:1], 0.0 * self._weight[:1])
         for quantity, kind, order in LIMITED:
             if kind not in series:
                 continue
             known = {'motion': of_all, 'effort': robot.limits}.get(kind, robot.motor_limits)
             limit = np.asarray(getattr(known, quantity))
-            is_limited = np.isfinite(limit).reshape(-1, limit.shape[-1]).any(axis=0)
+            is_limited = np.isfinite(np.atleast_2d(limit)).any(axis=0)
             # Springs cannot be deflected beyond their range, whether there are limits or not.
             joints = np.flatnonzero(is_limited | (quantity == 'deflection'))
             if not len(joints):
                 continue
-            if order >= series[kind].shape[1]:
-                needed = K + order + 1 - series[kind].shape[1]
+            if order >= (orders := series[kind].shape[1]):
                 raise MotionError(
-                    f'{quantity} is limited, which needs a motion with K >= {needed} derivatives '
-                    f'(the zeroth included), but K is {K}; give more derivatives, or limits '
-                    'without it.'
+                    f'{quantity} is limited, which needs a motion with K >= '
+                    f'{K + order + 1 - orders} derivatives (the zeroth included), but K is {K}; '
+                    'give more derivatives, or limits without it.'
                 )
-            names = self._names
             if robot.actuators is not None and kind in ('position', 'torque'):
                 names = robot.actuators.motor_names
-            named = [names[joint] for joint in joints]
-            rows = _Rows(quantity, kind, order, joints, named, limit[..., joints])
-            if (rows.limit == 0.0).any():
-                rows = self._without_zero(rows)
-            yield rows
+            self.labels += [(quantity, names[joint]) for joint in joints.tolist()]
+            self._rows.append((kind, order, joints))
+            yield np.broadcast_to(limit[..., joints], (N, len(joints)))
 
-    def _without_zero(self, rows: _Rows) -> _Rows:
-        """Limits that are not zero; at rest a limit of zero is kept at any rate."""
-        values = rows.values(self._series(1.0))
-        moves = np.where(rows.limit == 0.0, np.abs(values), 0.0)
+    def _refuse_motion(self, is_zero: NDArray[np.bool_]) -> None:
+        """Refuse motion where a limit is zero; at rest it is kept at any rate."""
+        moves = np.where(is_zero, np.abs(self._values(1.0)), 0.0)
         if moves.max() <= _ROUNDING:
-            return rows._replace(limit=np.where(rows.limit == 0.0, np.inf, rows.limit))
-        sample, k = divmod(int(moves.argmax()), len(rows.joints))
-        found = self._found(rows, sample, k, 1.0)
-        place = '' if rows.limit.ndim == 1 else ', so near to the limit of its position'
+            return
+        found = self._found(int(moves.argmax()), 1.0)
+        place = ''
+        if (
+            found.quantity == 'velocity'
+            and not is_zero[:, moves.max(axis=0).argmax()].all()
+        ):
+            place = ', so near to the limit of its position'
         raise ScalingError(
             f'No time factor makes the motion keep its limits: at {_place(found)}, joint '
             f'{found.name!r} has {found.quantity} = {found.value:.6g}, and its limit is 0{place}. '
@@ -495,12 +489,12 @@ class _Played:
         """Motion and efforts of joints and motors at a rate."""
         s = max(s, _SLOWEST)
         if s == 1.0:
-            return self._series_of(self._of_all, self._weight, s)
+            return self._series_of(self._of_all, self._weight)
         effort = self._weight + (s * s - 1.0) * self._dynamic
-        return self._series_of(at_rate(self._of_all, s), at_rate(effort, s), s)
+        return self._series_of(at_rate(self._of_all, s), at_rate(effort, s))
 
-    def _series_of(self, of_all: Array, effort: Array, s: float) -> dict[str, Array]:
-        """Series by kinds of a motion with rigid efforts, at a rate."""
+    def _series_of(self, of_all: Array, effort: Array) -> dict[str, Array]:
+        """Series by kinds of a motion with rigid efforts."""
         model, actuators = self._robot.model, self._robot.actuators
         motion = of_all[..., : model.n_joints]
         if model.friction:
@@ -511,6 +505,12 @@ class _Played:
 
             found |= motor_motion(actuators, motion, effort, order=None)._asdict()
         return found
+
+    def _values(self, s: float) -> Array:
+        """Values (N, C) at a rate; raises DeflectionError where a spring has none."""
+        series = self._series(s)
+        blocks = [series[kind][:, order, joints] for kind, order, joints in self._rows]
+        return np.concatenate([np.empty((len(self._motion), 0)), *blocks], axis=1)
 
     def shares(self, s: float) -> Array:
         """Shares (N, C) of the limits that are used at a rate.
@@ -527,42 +527,40 @@ class _Played:
             one is infinite; what the others are is not known then, they are zero.
         """
         try:
-            series = self._series(s)
+            return np.asarray(np.abs(self._values(s)) / self._bound)
         except DeflectionError as error:
-            at_end = [
-                rows.quantity == 'deflection' and name == error.joint
-                for rows in self.rows
-                for name in rows.names
-            ]
-            found = np.zeros((len(self._motion), len(at_end)))
-            found[error.sample[0], at_end] = np.inf
-            return found
-        blocks = [np.abs(rows.values(series)) / rows.bound for rows in self.rows]
-        return np.concatenate([np.empty((len(self._motion), 0)), *blocks], axis=1)
+            shares = np.zeros(self._bound.shape)
+            column = self.labels.index(('deflection', error.joint))
+            shares[error.sample[0], column] = np.inf
+            return shares
 
-    def fastest(self, most: float = np.inf) -> float:
+    def fastest(self, most: float = np.inf, halvings: int = _EXACTLY) -> float:
         """Rate up to which all limits are kept, but for rounding.
 
         Parameters
         ----------
         most : float
             Rate above which nothing matters.
+        halvings : int
+            Of the interval in which the rate is searched.
 
         Returns
         -------
         float
             Zero if they are not kept at rest, `most` if nothing limits the rate.
         """
-        for rows in self.rows:
-            if rows.kind == 'motion':
-                size = np.maximum(np.abs(self._of_all[:, rows.order, rows.joints]), _TINY)
-                first = (rows.bound / size) ** (1.0 / rows.order)
-            elif self._is_polynomial:
-                dynamic = self._dynamic[:, rows.order, rows.joints]
-                weight = self._weight[:, rows.order, rows.joints] - dynamic
-                first = _first_crossing(rows.order, weight, dynamic, rows.bound)
-            else:
+        edges = np.cumsum([len(joints) for *_, joints in self._rows[:-1]])
+        bounds = np.split(self._bound, edges, axis=1)
+        for (kind, order, joints), bound in zip(self._rows, bounds):
+            if kind != 'motion' and not self._is_polynomial:
                 continue
+            if kind == 'motion':
+                size = np.maximum(np.abs(self._of_all[:, order, joints]), _TINY)
+                first = (bound / size) ** (1.0 / order)
+            else:
+                dynamic = self._dynamic[:, order, joints]
+                weight = self._weight[:, order, joints] - dynamic
+                first = _first_crossing(order, weight, dynamic, bound)
             if (rate := float(first.min()) * (1.0 - _EDGE)) < _COARSE[-1]:
                 most = min(most, rate)
         if self._is_polynomial:
@@ -573,7 +571,7 @@ class _Played:
         low = 0.0
         for high in scale * _FINE if scale < np.inf else ():
             if self._exceeds(high):
-                return self._edge(low, high)
+                return self._edge(low, high, halvings)
             low = high
         return most
 
@@ -594,9 +592,9 @@ class _Played:
                 return self._edge(last, rate) if is_kept else self._edge(rate, last)
         return np.inf if is_kept else 0.0
 
-    def _edge(self, low: float, high: float) -> float:
+    def _edge(self, low: float, high: float, halvings: int = _EXACTLY) -> float:
         """Rate between one that keeps all limits and one that does not, by halving."""
-        for _ in range(_HALVINGS):
+        for _ in range(halvings):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self._exceeds(middle) else (middle, high)
         return float(low)
@@ -625,15 +623,14 @@ class _Played:
         if rate == np.inf:
             return UniformScaling(0.0, None)
         shares = self.shares(rate * (1.0 + _FASTER))
-        sample, column = divmod(int(shares.argmax()), shares.shape[1])
-        rows = next(x for x in self.rows if (column := column - len(x.joints)) < 0)
         try:
-            # A spring may be at the end of its range.
-            found = self._found(rows, sample, column, rate, bool(np.isinf(shares.max())))
+            found = self._found(int(shares.argmax()), rate)
         except DeflectionError as error:
             raise ScalingError(
                 f'No time factor makes the motion possible. Held still: {error}'
             ) from error
+        if np.isinf(shares.max()):  # at the end of the range of a spring
+            found = found._replace(limit=found.value)
         if rate > 0.0:
             return UniformScaling(1.0 / rate, found)
         raise ScalingError(
@@ -643,16 +640,13 @@ class _Played:
             limiting=found,
         )
 
-    def _found(
-        self, rows: _Rows, sample: int, k: int, s: float, is_at_end: bool = False
-    ) -> Limiting:
-        """Value of a joint or motor of some rows at a sample and a rate, with its limit."""
-        value = float(rows.values(self._series(s))[sample, k])
-        limit = rows.limit if rows.limit.ndim == 1 else rows.limit[sample]
-        most = abs(value) if is_at_end else float(limit[k])
+    def _found(self, place: int, s: float) -> Limiting:
+        """Value and limit of something at a rate, by its place in the array of values."""
+        sample, column = divmod(place, len(self.labels))
+        value = float(self._values(s)[sample, column])
+        limit = float(np.copysign(self._limit[sample, column], value))
         time = None if self.times is None else float(self.times[sample])
-        signed = float(np.copysign(most, value))
-        return Limiting(rows.quantity, rows.names[k], sample, value, signed, time)
+        return Limiting(*self.labels[column], sample, value, limit, time)
 
 
 def _first_crossing(order: int, weight: Array, dynamic: Array, limit: Array) -> Array:
@@ -776,9 +770,9 @@ def _scaling_in_time(
     blocks = [times[max(start - 1, 0) : start + _BLOCK + 1] for start in starts]
     of_block = lru_cache(maxsize=_REMEMBERED)(lambda number: played(blocks[number]))
 
-    rate = 1.0 if is_check and of_block(0).rows else np.inf
+    rate = 1.0 if is_check and of_block(0).labels else np.inf
     for number in range(0 if is_check else len(blocks)):
-        rate = of_block(number).fastest(rate)
+        rate = of_block(number).fastest(rate, _ROUGHLY)
         if rate == 0.0:
             return of_block(number).scaling(rate)  # which says where it cannot be held
     for _ in range(1 if is_check else _PASSES):
@@ -787,8 +781,8 @@ def _scaling_in_time(
         peaks = np.concatenate([_peaks(of_block(k), rate) for k in range(len(blocks))])
         peaks = peaks[np.argsort(-peaks[:, 3], kind='stable')[:_MOST_PEAKS]]
         closest = played(_closed_in(played, peaks, rate, times[[0, -1]]))
-        last, rate = rate, closest.nearest() if is_check else closest.fastest(rate)
-        if last - rate <= _SETTLED * last:
+        last, rate = rate, closest.nearest() if is_check else closest.fastest(_MORE * rate)
+        if abs(last - rate) <= _SETTLED * last:
             break
     found = closest.scaling(rate)
     if found.limiting is None or found.limiting.time is None:

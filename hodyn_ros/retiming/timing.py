@@ -106,9 +106,9 @@ class NewTiming(NamedTuple):
     """Along the path: the place on it, sigma, over time, as a motion of one joint."""
     standstill: float = 0.0
     """Along the path: time for which it stands still where the path does, with all parts [s]."""
-    uniform_duration: float | None = None
+    uniform_duration: float = np.nan
     """Of the same path if each moving part has a constant speed of the parameter, as fast as the
-    limits allow [s]. Not averaged, with the same standstills."""
+    limits allow [s]. Not averaged, with the same standstills; NaN if the motion is stretched."""
     repair: float = 1.0
     """Largest time factor by which a law was slowed down for the exact check and whole periods."""
 
