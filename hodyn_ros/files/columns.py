@@ -15,21 +15,21 @@ import numpy as np
 
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.formats import Format, FormatWriter, Wanted
+from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.quantities import (
     COMPONENTS,
     MOTION,
-    MOTOR_ARRAYS,
     QUANTITIES,
     TIME,
     WRENCH,
 )
-from hodyn_ros.files.samples import LACKING, SOURCES, Results, Samples, leading_unknown
+from hodyn_ros.files.samples import LACKING, SOURCES, Samples, leading_unknown
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed, unit_of
 
 _KNOWN = {name for quantity in QUANTITIES.values() for name in quantity.names}
 _MOST_DEFLECTIONS = 3  # orders that are written
+_ALL = 1 << 40  # rows
 _TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
 # As loggers call the time, without signs around it; a quantity of a joint as PlotJuggler has it.
 _TIMES = ('t', 'time', 'times', 'timestamp')
@@ -219,8 +219,8 @@ class TableColumns:
         """
         return leading_unknown(self.blocks['motion'].of(values)[:, 0])
 
-    def samples(self, values: Array, metadata: Metadata, first: int = 0) -> Samples:
-        """Make samples of a block of rows (N, columns), before which there are `first` others.
+    def samples(self, values: Array, metadata: Metadata) -> Samples:
+        """Make samples of rows (N, columns).
 
         Parameters
         ----------
@@ -229,14 +229,11 @@ class TableColumns:
         metadata : Metadata
             How wrenches are expressed, which joints the motors move, and when the times are
             zero.
-        first : int
-            Number of rows before these, for messages.
 
         Returns
         -------
         Samples
-            With the efforts, and the positions and torques of the motors if each joint has
-            one motor, as what was measured.
+            With all that there are columns for.
 
         Raises
         ------
@@ -245,19 +242,20 @@ class TableColumns:
         """
         from hodyn_ros.dynamics.wrenches import Wrench
 
-        measured: dict[str, Any] = {}
-        places: dict[str, Any] = {'effort': slice(None)}
-        moved = [metadata.motor_joints.get(name, name) for name in self.motor_names]
-        if sorted(moved) == sorted(self.joint_names):  # each joint has one motor
-            order = [moved.index(name) for name in self.joint_names]
-            places |= dict.fromkeys(('motor_position', 'motor_torque'), order)
-        for what, order in places.items():
-            if self.blocks[what].orders:
-                measured[what] = self.blocks[what].of(values)[:, 0][:, order]
+        arrays: dict[str, Any] = {
+            what: block.of(values) for what, block in self.blocks.items() if block.orders
+        }
+        units = tuple(
+            metadata.units.get(f'{name}.position', '') for name in self.joint_names
+        )
         return Samples(
             joint_names=self.joint_names,
             times=values[:, 0],
-            motion=self.blocks['motion'].of(values),
+            **arrays,
+            motor_names=self.motor_names,
+            motor_joints=tuple(
+                metadata.motor_joints.get(name, name) for name in self.motor_names
+            ),
             wrenches=tuple(
                 Wrench(
                     link, block.of(values), *metadata.wrenches.get(link, metadata.unsaid)
@@ -267,77 +265,10 @@ class TableColumns:
             stiffness={
                 name: block.of(values)[:, :, 0] for name, block in self.stiffness.items()
             },
-            **measured,
-            name=self.name,
-            start=metadata.start,
-            first=first,
-        )
-
-    def results(self, values: Array, metadata: Metadata, first: int = 0) -> Results:
-        """Make results of a block of rows (N, columns); see `samples`.
-
-        Parameters
-        ----------
-        values : ndarray, shape (N, columns)
-            See `samples`.
-        metadata : Metadata
-            See `samples`, with the units and the provenance.
-        first : int
-            Number of rows before these, for messages.
-
-        Returns
-        -------
-        Results
-            With motors, and standard deviations, where there are columns for them.
-
-        Raises
-        ------
-        FileError
-            If there are no efforts, or a value is infinite.
-        MotionError
-            If a time or position is not finite.
-        """
-        from hodyn_ros.actuators.motors import MotorMotion
-
-        arrays: dict[str, Any] = {
-            what: block.of(values) for what, block in self.blocks.items() if block.orders
-        }
-        if 'effort' not in arrays:
-            raise FileError(
-                f'{self.name}: there are no efforts; expected columns such as '
-                f"'{self.joint_names[0]}.effort'. Compute them first."
-            )
-        samples, motors = self.samples(values, metadata, first), None
-        if (place := first_true(np.isinf(values))) is not None:
-            raise FileError(
-                f'{self.name}: column {self.titles[place[1]]!r} is infinite at sample '
-                f'{first + place[0]}; expected a number, or none.'
-            )
-        units = tuple(
-            metadata.units.get(f'{name}.position', '') for name in self.joint_names
-        )
-        position, torque, deflection = (arrays.pop(what, None) for what in MOTOR_ARRAYS)
-        if position is not None:
-            N, R, _ = position.shape
-            if torque is None:
-                torque = self.blocks['motor_torque'].of(values)
-            if deflection is None:
-                deflection = np.full((N, R, len(self.joint_names)), np.nan)
-            motors = MotorMotion(position, torque, deflection)
-        return Results(
-            joint_names=self.joint_names,
-            times=samples.times,
-            **arrays,
-            motors=motors,
-            motor_names=self.motor_names,
-            motor_joints=tuple(
-                metadata.motor_joints.get(name, name) for name in self.motor_names
-            ),
             name=self.name,
             start=metadata.start,
             source=metadata.source,
             base_link=metadata.base_link,
-            wrenches=samples.wrenches,
             joint_units=units if all(units) else (),
             provenance=metadata.provenance,
         )
@@ -530,12 +461,12 @@ class _Found:
         return ColumnBlock(found.first, found.orders // 6, 6)
 
 
-def columns_of(results: Results) -> tuple[list[str], list[Array]]:
+def columns_of(results: Samples) -> tuple[list[str], list[Array]]:
     """Titles and columns, each of shape (N,), of the table of some results.
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         Of N samples.
 
     Returns
@@ -564,13 +495,12 @@ def columns_of(results: Results) -> tuple[list[str], list[Array]]:
     return titles, columns
 
 
-def metadata_of(results: Results) -> dict[str, str]:
+def metadata_of(results: Samples) -> dict[str, str]:
     """Find what belongs beside the columns of some results; see `parse_metadata`.
 
     Parameters
     ----------
-    results : Results
-        All parts of a motion have the same metadata.
+    results : Samples
 
     Returns
     -------
@@ -706,30 +636,27 @@ def _converted(unit: str, quantity: str, known: Sequence[str]) -> tuple[str, flo
     return unit, 1.0
 
 
-def refuse_not_increasing(samples: Samples, before: float | None) -> None:
-    """Refuse times that do not increase strictly, also from the one before them, if any.
+def refuse_not_increasing(samples: Samples) -> None:
+    """Refuse times that do not increase strictly.
 
     Parameters
     ----------
     samples : Samples
-        Next part of a motion.
-    before : float or None
-        Last time of the part before it [s]; None for the first part.
+        Of one motion.
 
     Raises
     ------
     FileError
         If a time is not larger than the one before it; the message names the sample.
     """
-    times = samples.times if before is None else np.concatenate([[before], samples.times])
-    if (place := first_true(times[1:] <= times[:-1])) is None:
-        return
-    row = place[0]
-    number = samples.first + row + (before is None)
-    raise FileError(
-        f'{samples.name}: times must increase, but sample {number} at {float(times[row + 1])!r} s '
-        f'comes after {float(times[row])!r} s; sort the samples and leave out repeated ones.'
-    )
+    times = samples.times
+    if (place := first_true(times[1:] <= times[:-1])) is not None:
+        row = place[0] + 1
+        raise FileError(
+            f'{samples.name}: times must increase, but sample {row} at {float(times[row])!r} s '
+            f'comes after {float(times[row - 1])!r} s; sort the samples and leave out repeated '
+            'ones.'
+        )
 
 
 def _suggestion(wanted: str, titles: Sequence[str]) -> str:
@@ -843,51 +770,6 @@ class _Rows:
         return np.asarray(values[~is_repeat])
 
 
-@dataclass
-class RowsWriter:
-    """Results as the rows of a table, which is begun with the titles and metadata of the first."""
-
-    path: Path
-    make: Callable[..., Any]
-    """From the path, titles and metadata to what writes columns, each of shape (N,)."""
-    _titles: Sequence[str] = ()
-    _writer: Any = None
-
-    def write(self, results: Results) -> None:
-        """Append results.
-
-        Parameters
-        ----------
-        results : Results
-            Next part of a motion; the first determines titles and metadata.
-
-        Raises
-        ------
-        FileError
-            If it has other columns than the first part.
-        """
-        titles, columns = columns_of(results)
-        if self._writer is None:
-            self._titles = titles
-            self._writer = self.make(self.path, titles, metadata_of(results))
-        if titles != self._titles:
-            missing = [title for title in self._titles if title not in titles]
-            more = [title for title in titles if title not in self._titles]
-            raise FileError(
-                f'{self.path}: a part of the results lacks {listed(missing)} and adds '
-                f'{listed(more)}; expected the same columns in all parts.'
-            )
-        self._writer.write(columns)
-
-    def close(self) -> None:
-        """Finish the file.
-
-        Without any results there is no file.
-        """
-        if self._writer is not None:
-            self._writer.close()
-
-
 @dataclass(frozen=True)
 class TableFormat(Format):
     """Tables with a column for each quantity of each joint; see doc/files.rst."""
@@ -895,88 +777,59 @@ class TableFormat(Format):
     suffixes: tuple[str, ...]
     table: Callable[[Path, Sequence[str] | None], Table]
     """Opens a file, with joint names for those that have none."""
-    begin: Callable[[Path], FormatWriter]
-    """Begins a file."""
+    begin: Callable[[Path, Samples], None]
+    """Writes a file."""
 
-    def motion(
-        self, path: Path, wanted: Wanted, make: Any = TableColumns.samples
-    ) -> Iterator[Any]:
-        """Read a motion block by block.
+    def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+        """Read the motion of a table.
 
         Parameters
         ----------
         path : pathlib.Path
             The table.
         wanted : Wanted
-            Joint names for tables without them, rows of a block, and how all wrenches are
-            expressed.
-        make : callable
-            Method of `TableColumns` that makes the parts.
+            Joint names for tables without them, and how all wrenches are expressed.
 
         Yields
         ------
-        Samples or Results
-            One for each block of rows.
+        Samples
+            One, if there is any row.
 
         Raises
         ------
         FileError
             If the columns or the metadata make no motion, or a row cannot be read.
         """
-        table, first = self.table(path, wanted.joint_names), 0
+        table = self.table(path, wanted.joint_names)
         columns = find_columns(table.titles, str(path))
-        rows = _Rows(columns)
         metadata = parse_metadata(
             table.lines, str(path), wanted.expressed_in, wanted.acting
         )
-        for values in table.blocks(columns.columns, wanted.chunk):
-            kept = rows.kept(values, first)
-            if len(kept):
-                part = make(columns, kept, metadata, first + rows.skipped)
-                yield replace(part, remarks=(*rows.remarks, *part.remarks))
-            first += len(values)
-        if first and rows.last is None:
+        blocks = list(table.blocks(columns.columns, _ALL))
+        if not blocks:
+            return
+        values = np.concatenate(blocks)
+        rows = _Rows(columns)
+        kept = rows.kept(values, 0)
+        if not len(kept):
             raise FileError(
-                f'{path}: none of {first} samples has the positions of all joints.'
+                f'{path}: none of {len(values)} samples has the positions of all joints.'
             )
+        samples = columns.samples(kept, metadata)
+        yield replace(samples, remarks=(*rows.remarks, *samples.remarks))
 
-    def results(self, path: Path, chunk: int) -> Iterator[Results]:
-        """Read results block by block.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            The table.
-        chunk : int
-            Largest number of rows of a block.
-
-        Yields
-        ------
-        Results
-            One for each block of rows.
-
-        Raises
-        ------
-        FileError
-            See `motion`; also if there are no efforts.
-        """
-        yield from self.motion(path, Wanted(chunk), TableColumns.results)
-
-    def writer(self, path: Path, storage: str) -> FormatWriter:
-        """Begin a table.
+    def write(self, path: Path, results: Samples, storage: str) -> None:
+        """Write a table.
 
         Parameters
         ----------
         path : pathlib.Path
             File that is written.
+        results : Samples
         storage : str
             Of bags; not used.
-
-        Returns
-        -------
-        FormatWriter
         """
-        return self.begin(path)
+        self.begin(path, results)
 
 
 def side_file(path: Path) -> Path:

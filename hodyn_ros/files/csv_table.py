@@ -6,7 +6,6 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from hashlib import sha256
 from importlib import import_module
 from io import BytesIO
@@ -19,13 +18,15 @@ import numpy as np
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.columns import (
-    RowsWriter,
     TableFormat,
+    columns_of,
+    metadata_of,
     read_titles,
     side_file,
     text_titles,
 )
 from hodyn_ros.files.quantities import TIME
+from hodyn_ros.files.samples import Samples
 
 _DELIMITERS = ',;\t '
 _ENDS = 1 << 16  # bytes that tell a table from another one
@@ -265,7 +266,12 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-CSV = TableFormat(
-    ('.csv',), lambda path, _: CsvTable(path), partial(RowsWriter, make=CsvWriter)
-)
+def _write(path: Path, results: Samples) -> None:
+    titles, columns = columns_of(results)
+    writer = CsvWriter(path, titles, metadata_of(results))
+    writer.write(columns)
+    writer.close()
+
+
+CSV = TableFormat(('.csv',), lambda path, _: CsvTable(path), _write)
 """Comma-separated values."""

@@ -16,7 +16,7 @@ from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.columns import TableFormat, metadata_of
 from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME, Quantity
-from hodyn_ros.files.samples import Results
+from hodyn_ros.files.samples import Samples
 from hodyn_ros.names import listed
 
 _ROWS = {name: Quantity((name,), 'rad', 'joint_names') for name in MOTION[:5]}
@@ -260,16 +260,16 @@ class NpzWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._first: Results | None = None
+        self._first: Samples | None = None
         self._files: dict[str, tuple[IO[bytes], tuple[int, ...]]] = {}
         self._length = 0
 
-    def write(self, results: Results) -> None:
+    def write(self, results: Samples) -> None:
         """Append results.
 
         Parameters
         ----------
-        results : Results
+        results : Samples
             Next part of a motion; the first determines the arrays and their shapes.
 
         Raises
@@ -304,7 +304,7 @@ class NpzWriter:
         """
         if (first := self._first) is None:
             return
-        names = ('joint_names',) if first.motors is None else ('joint_names', *_MOTOR_NAMES)
+        names = ('joint_names', *_MOTOR_NAMES) if first.motor_names else ('joint_names',)
         whole: dict[str, Any] = {name: getattr(first, name) for name in names}
         lines = metadata_of(first)
         whole |= {name: lines[name] for name in _LINES if name in lines}
@@ -326,5 +326,11 @@ class NpzWriter:
                 Path(file.name).unlink()
 
 
-NPZ = TableFormat(('.npz',), NpzTable, NpzWriter)
+def _write(path: Path, results: Samples) -> None:
+    writer = NpzWriter(path)
+    writer.write(results)
+    writer.close()
+
+
+NPZ = TableFormat(('.npz',), NpzTable, _write)
 """Arrays of NumPy."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import RowsWriter, TableFormat
+from hodyn_ros.files.columns import TableFormat, columns_of, metadata_of
+from hodyn_ros.files.samples import Samples
 from hodyn_ros.resources import optional_import_module
 
 _PREFIX = 'hodyn.'  # of metadata
@@ -203,11 +204,12 @@ def arrow(module: str, path: Path) -> ModuleType:
     )
 
 
-def _begin(path: Path) -> RowsWriter:
-    """Writer of a table, which finds at once whether pyarrow is installed."""
-    arrow('pyarrow', path)  # which the first row would find missing
-    return RowsWriter(path, ParquetWriter)
+def _write(path: Path, results: Samples) -> None:
+    titles, columns = columns_of(results)
+    writer = ParquetWriter(path, titles, metadata_of(results))
+    writer.write(columns)
+    writer.close()
 
 
-PARQUET = TableFormat(('.parquet',), lambda path, _: ParquetTable(path), _begin)
+PARQUET = TableFormat(('.parquet',), lambda path, _: ParquetTable(path), _write)
 """Apache Parquet."""

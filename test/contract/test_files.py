@@ -15,9 +15,6 @@ from hodyn_ros.errors import FileError, HodynError
 from hodyn_ros.files import (
     Samples,
     compute,
-    compute_stream,
-    iterate_motion,
-    join_results,
     read_motion,
     read_results,
     to_motion,
@@ -57,9 +54,6 @@ def test_motions_and_results_come_back_from_every_format(suffix, whole, tmp_path
     assert (motion.joint_names, motion.start) == (NAMES, START)
     same(motion.motion, whole.motion)
     np.testing.assert_allclose(motion.times, whole.times, rtol=0, atol=0.51e-9)
-    parts = list(iterate_motion(path, chunk=50))
-    assert [len(part) for part in parts] == [50, 50, 20]
-    same(np.concatenate([part.motion for part in parts]), whole.motion)
     reordered = read_motion(path, joint_names=NAMES[::-1])
     same(reordered.motion, whole.motion[..., ::-1])
     if suffix in TABLES:
@@ -195,7 +189,7 @@ def test_waypoints_of_ros_become_a_motion_from_rest_to_rest(tmp_path):
     assert any('rest' in remark for remark in remarks)
 
 
-def test_efforts_are_those_of_power_series_whatever_is_given_and_in_any_parts():
+def test_efforts_are_those_of_power_series_whatever_is_given():
     motion = swinging(TIMES)
     expected = efforts_of(motion)
     scale = np.abs(expected).max(axis=(0, 2))
@@ -204,12 +198,6 @@ def test_efforts_are_those_of_power_series_whatever_is_given_and_in_any_parts():
         found = compute(MODEL, whole)
         error = np.abs(found.effort - expected)[15:-15].max(axis=(0, 2))
         assert np.all(error < near * scale), orders
-        parts = [
-            Samples(NAMES[::-1], TIMES[a:b], motion[a:b, :orders, ::-1], first=a)
-            for a, b in ((0, 1), (1, 50), (50, 120))
-        ]
-        joined = join_results(list(compute_stream(MODEL, parts)))
-        np.testing.assert_allclose(joined.effort, found.effort, rtol=1e-9, atol=1e-9)
     assert compute(MODEL, Samples(NAMES, TIMES, motion), order=0).effort.shape == (
         120,
         1,

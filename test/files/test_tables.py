@@ -10,8 +10,6 @@ from support.io_cases import START, results
 
 from hodyn_ros.errors import FileError, JointNameError, MotionError
 from hodyn_ros.files import (
-    Results,
-    ResultsWriter,
     Samples,
     read_motion,
     read_results,
@@ -59,7 +57,7 @@ def test_csv_is_exact_with_and_without_pyarrow(tmp_path, monkeypatch, library):
     motion = numbers.reshape(-1, 2, 2)
     motion[7, 1] = np.nan
     path = tmp_path / 'x.csv'
-    write_results(path, Results(('a', 'b'), np.arange(len(motion)), motion, motion[:, :1]))
+    write_results(path, Samples(('a', 'b'), np.arange(len(motion)), motion, motion[:, :1]))
     found = read_motion(path).motion
     assert ((found.view('u8') == motion.view('u8')) | np.isnan(motion)).all()
     assert np.isnan(found[7, 1]).all()
@@ -225,12 +223,11 @@ def test_a_file_without_efforts_holds_no_results(tmp_path):
         read_results(path)
 
 
-def test_an_interrupted_writer_leaves_the_old_file_and_nothing_else(table):
+def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(table):
     write_results(table, results())
     before = table.read_bytes()
-    with pytest.raises(RuntimeError), ResultsWriter(table) as writer:
-        writer.write(results(seed=1))
-        raise RuntimeError('interrupted')
+    with pytest.raises(FileError, match='times must increase'):
+        write_results(table, replace(results(seed=1), times=np.zeros(40)))
     assert table.read_bytes() == before
     assert {path.name for path in table.parent.iterdir()} <= {
         table.name,
@@ -277,7 +274,8 @@ def test_text_begins_with_the_names_and_units_of_its_columns(tmp_path):
         ({'joint_names': ('a', 'a')}, 'a more than once'),
         ({'times': np.zeros((3, 1))}, 'expected .N,.'),
         ({'motion': np.zeros((3, 2))}, r'expected \(3, K, 2\)'),
-        ({'motion': np.full((3, 1, 2), np.nan)}, "position of joint 'a' is nan"),
+        ({'motion': np.full((3, 1, 2), np.inf)}, "position of joint 'a' is inf"),
+        ({'effort': np.zeros((3, 3))}, r'expected .3, orders, 2., or .3, 2.'),
         ({'stiffness': {'a': np.zeros(3)}}, "stiffness of 'a' has shape"),
     ],
 )

@@ -7,8 +7,7 @@ import pytest
 
 from hodyn_ros.errors import FileError
 from hodyn_ros.files import (
-    Results,
-    iterate_motion,
+    Samples,
     read_motion,
     read_results,
     write_results,
@@ -68,17 +67,14 @@ def test_joints_alone_are_refused_with_the_title_that_they_should_have(tmp_path)
         read_motion(written(tmp_path, f't,yaw,shoulder\n{ROWS}'))
 
 
-@pytest.mark.parametrize('chunk', [2, 1, 100])
-def test_samples_before_the_first_position_and_repeated_ones_are_left_out(tmp_path, chunk):
+def test_samples_before_the_first_position_and_repeated_ones_are_left_out(tmp_path):
     rows = 'nan,1 0,nan 1,2 1,2 3,4 3,4'.split()
     lines = [f'{t},{row}' for t, row in zip((0.0, 0.1, 0.2, 0.2, 0.3, 0.3), rows)]
     path = written(tmp_path, '\n'.join(['time,a.position,b.position', *lines]))
-    parts = list(iterate_motion(path, chunk=chunk))
-    np.testing.assert_array_equal(np.concatenate([p.times for p in parts]), [0.2, 0.3])
-    np.testing.assert_array_equal(
-        np.concatenate([p.motion[:, 0] for p in parts]), [[1.0, 2.0], [3.0, 4.0]]
-    )
-    early, twice = read_motion(path).remarks
+    found = read_motion(path)
+    np.testing.assert_array_equal(found.times, [0.2, 0.3])
+    np.testing.assert_array_equal(found.motion[:, 0], [[1.0, 2.0], [3.0, 4.0]])
+    early, twice = found.remarks
     assert early.endswith('left out: 2.')
     assert 'first is at 0.2 s' in twice
 
@@ -125,7 +121,7 @@ def test_text_of_spreadsheets_in_utf_16_is_named(tmp_path, encoding):
 def results(start, values):
     times, shape = np.arange(3.0), (3, 1, 1)
     motion = np.reshape(values, shape)
-    return Results(
+    return Samples(
         ('a',),
         times,
         motion,
