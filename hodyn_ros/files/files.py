@@ -22,7 +22,7 @@ from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.npz_table import NPZ
 from hodyn_ros.files.parquet_table import PARQUET
 from hodyn_ros.files.samples import Samples
-from hodyn_ros.files.yaml_trajectory import YamlFormat
+from hodyn_ros.files.yaml_files import YamlFormat
 from hodyn_ros.interrupts import CLEANUPS
 from hodyn_ros.names import listed
 
