@@ -18,7 +18,7 @@ from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, ResultsWriter
 from hodyn_ros.files.quantities import EFFORT
 from hodyn_ros.interrupts import raised
-from hodyn_ros.plotting.labels import effort_label
+from hodyn_ros.plotting.labels import label
 
 Array = NDArray[np.float64]
 
@@ -179,7 +179,7 @@ def _data(problem: Problem, output: Path | None, peaks: _Peaks) -> dict[str, Any
             {
                 'name': name,
                 'units': {
-                    what: effort_label(order, kind == 'prismatic').plain_unit
+                    what: label('effort', order, kind == 'prismatic').plain_unit
                     for order, what in enumerate(names)
                 },
                 **dict(zip(names, peaks.efforts[:, j])),
@@ -207,7 +207,7 @@ def _table(
     """Values (orders, names) with the units of joints of which some may be linear."""
     head = [what]
     for order, title in enumerate(TITLES[: len(values)]):
-        units = ', '.join(effort_label(order, kind).plain_unit for kind in linear)
+        units = ', '.join(label('effort', order, kind).plain_unit for kind in linear)
         head.append(f'{before}{title}\n[{units}]')
     return table(
         head, [(name, *map(number, column)) for name, column in zip(names, values.T)]

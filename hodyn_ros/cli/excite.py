@@ -9,14 +9,13 @@ from typing import Any
 import click
 import numpy as np
 
-from hodyn_ros.analysis.limits import no_limit
+from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.cli.output import echo_json, number, progress, table
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.files import Results, ResultsWriter, Samples, compute
 from hodyn_ros.identification.excitation import Excitation
 from hodyn_ros.identification.excitation import excite as found_motion
 from hodyn_ros.names import name_of
-from hodyn_ros.plotting.checks import all_checks, unlimited_in
 
 _KINDS = {
     'h': 'first moment',
@@ -69,8 +68,13 @@ def excite(
             )
         results = _results(problem, found, given.rate)
         writer.write(results)
-    used = _used(problem, results)
-    unlimited = unlimited_in(results, problem.model, **problem.limiting)
+    quantities = limited(problem.model, results, **problem.limiting)
+    used = [
+        (each.name, each.owners[each.worst], float(each.peaks[each.worst]))
+        for each in quantities
+        if each.worst is not None
+    ]
+    without = unlimited(quantities, problem.actuators)
     if as_json:
         echo_json(
             {
@@ -83,14 +87,14 @@ def excite(
                 'std': dict(zip(found.names, found.std)),
                 'limits_from': problem.limits_from,
                 'used': [dict(zip(('quantity', 'name', 'share'), row)) for row in used],
-                'unlimited': unlimited,
+                'unlimited': without,
                 'provenance': problem.model.provenance.lines(),
             }
         )
         return
     click.echo(f'{problem.model.name}: {_text(found, given.rate, effort_noise, used)}')
-    if unlimited:
-        click.echo('\n' + no_limit(unlimited))
+    if without:
+        click.echo('\n' + no_limit(without))
     click.echo(f'\nWritten: {output} ({len(results)} samples)')
 
 
@@ -98,16 +102,6 @@ def _results(problem: Problem, found: Excitation, rate: float) -> Results:
     """Motion with its torques and motors, at the rate of the measurements [Hz]."""
     samples = Samples(problem.model.joint_names, *found.samples(rate), name='the motion')
     return compute(problem.model, samples, actuators=problem.actuators, derivatives='given')
-
-
-def _used(problem: Problem, results: Results) -> list[tuple[str, str, float]]:
-    """Quantities that have limits, with who uses most of them, and which share."""
-    limits = problem.limits, problem.motor_limits
-    return [
-        (check.quantity, check.subjects[check.worst], float(check.shares[check.worst]))
-        for check in all_checks(results, problem.model, *limits)
-        if check.worst is not None
-    ]
 
 
 def _text(

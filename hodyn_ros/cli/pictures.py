@@ -16,16 +16,20 @@ from urllib.parse import quote
 import click
 
 from hodyn_ros import plotting
-from hodyn_ros.analysis.limits import no_limit
+from hodyn_ros.analysis.limits import (
+    busiest_joints,
+    limited,
+    no_limit,
+    unlimited,
+    violations_of,
+)
 from hodyn_ros.cli.output import PICTURES, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results
-from hodyn_ros.plotting.checks import all_violations, busiest_joints, unlimited_in
 from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.report import report_libraries
 from hodyn_ros.plotting.scene import Scene, view_library
-from hodyn_ros.plotting.series import checked_results
 from hodyn_ros.resources import optional_import_module
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
@@ -77,12 +81,11 @@ def plot(
         results = problem.results()
         show_remarks(results.remarks)
         model, limits = problem.model, problem.limits
-        violations = all_violations(results, model, **problem.limiting)
+        quantities = limited(model, results, **problem.limiting)
+        violations = violations_of(quantities)
         chosen = list(joints) or None
         if chosen is None and model.n_joints > _MOST_JOINTS and kind in _BY_JOINT:
-            chosen = busiest_joints(
-                checked_results(results, model), model, limits, _MOST_JOINTS
-            )
+            chosen = busiest_joints(quantities, _MOST_JOINTS)
             drawn = f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn'
             show_remarks(
                 (
@@ -132,7 +135,8 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
     with written(path) as target:
         problem = load_problem(given)
         results = problem.results()
-        violations = all_violations(results, problem.model, **problem.limiting)
+        quantities = limited(problem.model, results, **problem.limiting)
+        violations = violations_of(quantities)
         # Folders are private.
         file = given.limits or ''
         limits_from = problem.limits_from.replace(file, Path(file).name)
@@ -146,13 +150,13 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
         )
         target.write_text(text, encoding='utf-8', errors='replace')
     count = len(violations) + (results.continuous_order < 0)
-    unlimited = unlimited_in(results, problem.model, **problem.limiting)
+    without = unlimited(quantities, problem.actuators)
     limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded'
     if not count:
-        limits_text = f'{"known " * bool(unlimited)}limits kept'
+        limits_text = f'{"known " * bool(without)}limits kept'
     click.echo(f'Written: {path} ({limits_text})')
-    if unlimited:
-        click.echo(no_limit(unlimited))
+    if without:
+        click.echo(no_limit(without))
     if show:
         click.launch(str(path))
 
