@@ -116,15 +116,13 @@ class Quantity:
             NaN where a value or one of its limits is not known; infinite for what is not zero
             and has a limit of zero.
         """
-        values, lower, upper = (
-            self.values if values is None else values,
-            self.lower,
-            self.upper,
-        )
-        if self.name == 'position':
-            middle, upper = 0.5 * (lower + upper), 0.5 * (upper - lower)
-            values, lower = values - middle, -upper
-        shares = over(np.abs(values), np.where(values < 0.0, -lower, upper))
+        values = self.values if values is None else values
+        lower, upper = self.lower, self.upper
+        with np.errstate(invalid='ignore'):  # of infinite limits
+            if self.name == 'position':
+                middle, upper = 0.5 * (lower + upper), 0.5 * (upper - lower)
+                values, lower = values - middle, -upper
+            shares = over(np.abs(values), np.where(values < 0.0, -lower, upper))
         return np.where(np.isfinite(lower) & np.isfinite(upper), shares, np.nan)
 
     @cached_property

@@ -19,7 +19,7 @@ from hodyn_ros.analysis.limits import limited
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import Violation
+from hodyn_ros.model.violations import Quantity, Violation
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.checked import checked_results
 from hodyn_ros.plotting.panels import (
@@ -88,8 +88,9 @@ def plot_joint(
     """
     results = checked_results(results, model)
     _chosen(model, [joint])
-    quantities = limited(model, results, limits, every_order=True)
-    panels = panels_over_time(results.times, quantities, joint, violations)
+    panels = panels_over_time(
+        results.times, _of_joints(model, results, limits), joint, violations
+    )
     return _figure([panels], f'{results.name}: {joint}', columns=4, with_subject=False)
 
 
@@ -337,17 +338,24 @@ def _rows(
 ) -> Figure:
     """Draw the motion or the efforts over time, a row for each joint."""
     results = checked_results(results, model)
-    quantities = [
-        quantity
-        for quantity in limited(model, results, limits, every_order=True)
-        if quantity.kind == kind
-    ]
+    quantities = _of_joints(model, results, limits, (kind,))
     rows = [
         panels_over_time(results.times, quantities, name, violations)
         for name in _chosen(model, joints)
     ]
     what = {'motion': 'motion', 'effort': 'joint efforts'}[kind]
     return _figure(rows, f'{results.name}: {what}')
+
+
+def _of_joints(
+    model: RobotModel,
+    results: Results,
+    limits: MotionLimits | None,
+    kinds: Sequence[str] = ('motion', 'effort'),
+) -> list[Quantity]:
+    """All orders of the motion and the efforts beside their limits."""
+    quantities = limited(model, results, limits, every_order=True)
+    return [quantity for quantity in quantities if quantity.kind in kinds]
 
 
 def _chosen(model: RobotModel | Comparison, joints: Sequence[str] | None) -> Sequence[str]:
