@@ -1,8 +1,9 @@
-"""Results of a motion, checked and in the order of the model."""
+"""Samples of a motion, checked and in the order of the model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,24 +15,24 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
-    from hodyn_ros.files import Results
+    from hodyn_ros.files import Samples
 
 
-def checked_results(results: Results, model: RobotModel) -> Results:
-    """Results in model order, without last orders of which nothing is known.
+def checked_results(results: Samples, model: RobotModel) -> Samples:
+    """Samples in model order, without last orders of which nothing is known.
 
     A `JointNameError` is raised if the joints are not those of the model, a `MotionError` if
     shapes do not fit, values are infinite, times or positions not finite, or times decrease.
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         Joints in any order.
     model : RobotModel
 
     Returns
     -------
-    Results
+    Samples
 
     Raises
     ------
@@ -48,7 +49,7 @@ def checked_results(results: Results, model: RobotModel) -> Results:
     order, n = model.joint_order(results.joint_names), model.n_joints
     times = _checked_times(results)
     N, owners = len(times), results.motor_joints
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for what, values in results.arrays().items():
         if QUANTITIES[what].owners == 'motor_names':
             m = len(results.motor_names)
@@ -67,15 +68,16 @@ def checked_results(results: Results, model: RobotModel) -> Results:
             f'The motors {listed(results.motor_names)} are said to move {listed(owners)}, '
             f'expected one joint of the model for each: {listed(model.joint_names)}.'
         )
-    return results.with_arrays(
-        arrays,
+    return replace(
+        results,
+        **arrays,
         joint_names=model.joint_names,
         joint_units=tuple(results.joint_units[j] for j in order if results.joint_units),
         times=times,
     )
 
 
-def _checked_times(results: Results) -> Array:
+def _checked_times(results: Samples) -> Array:
     """Finite times (N,) [s] that do not decrease, N >= 1."""
     times = np.asarray(results.times, dtype=np.float64)
     if times.ndim != 1 or not len(times):

@@ -57,7 +57,7 @@ from hodyn_ros.resources import optional_import_module, package_version
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.files import Results
+    from hodyn_ros.files import Samples
     from hodyn_ros.identification import Comparison, Identification
 
 # Stretches that a curve is divided into: two samples of each make a screen, and all curves
@@ -92,7 +92,7 @@ def report_libraries() -> tuple[ModuleType, ModuleType]:
 
 def html_report(
     model: RobotModel,
-    results: Results,
+    results: Samples,
     limits: MotionLimits | None = None,
     *,
     actuators: Actuators | None = None,
@@ -109,7 +109,7 @@ def html_report(
     Parameters
     ----------
     model : RobotModel
-    results : hodyn_ros.files.Results
+    results : hodyn_ros.files.Samples
         Joints in any order.
     limits : MotionLimits, optional
         By default those of the model.
@@ -232,7 +232,7 @@ def _page(
     return text
 
 
-def _refuse(results: Results, violations: Sequence[Violation]) -> None:
+def _refuse(results: Samples, violations: Sequence[Violation]) -> None:
     """Refuse results that hold too little, and violations of other ones."""
     if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
         raise MotionError(
@@ -262,7 +262,7 @@ def _asset(name: str) -> str:
 
 
 def _pictures(
-    results: Results,
+    results: Samples,
     model: RobotModel,
     quantities: Sequence[Quantity],
     violations: Sequence[Violation],
@@ -351,7 +351,7 @@ def _packed(values: Array) -> dict[str, object]:
     return {'first': first, 'offsets': base64.b64encode(offsets.tobytes()).decode('ascii')}
 
 
-def _worst_moment(results: Results, quantities: Sequence[Quantity]) -> dict[str, Any]:
+def _worst_moment(results: Samples, quantities: Sequence[Quantity]) -> dict[str, Any]:
     """Time [s] at which most of a limit is used, and a text on what uses it.
 
     Without any limit it is the beginning, and the text is empty.
@@ -364,7 +364,7 @@ def _worst_moment(results: Results, quantities: Sequence[Quantity]) -> dict[str,
     return {'time': float(results.times[sample]), 'text': text}
 
 
-def _joint_of(results: Results, name: str) -> int | None:
+def _joint_of(results: Samples, name: str) -> int | None:
     """Index of the joint of this name, or of the one that the motor of this name moves."""
     owners = dict(zip(results.motor_names, results.motor_joints))
     name = name if name in results.joint_names else owners.get(name, name)
@@ -384,7 +384,7 @@ def _label_of(quantities: Sequence[Quantity], what: str, name: str) -> Label:
     return label_of(what, False)
 
 
-def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:
+def _frames(results: Samples, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:
     """Skeleton of the robot at F instants that are evenly spaced in time.
 
     ``times`` (F,), ``points`` (F, P, 3) in the base frame [m], ``lines``: two of the points and
