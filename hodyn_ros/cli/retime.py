@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.analysis.limits import Unlimited, kept
+from hodyn_ros.analysis.limits import Unlimited, kept, limited, unlimited, violations_of
 from hodyn_ros.cli.output import echo_json, number, progress, show_remarks
 from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -34,7 +34,6 @@ from hodyn_ros.files.quantities import MOTION, MOTOR_ARRAYS
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import name_of, unit_of
-from hodyn_ros.plotting.checks import all_violations, unlimited_in
 from hodyn_ros.retiming.scaling import TimedMotion, stretched
 from hodyn_ros.retiming.timing import NewTiming, new_timing
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
@@ -96,14 +95,15 @@ def retime(
     problem = load_problem(given)
     timing, results = _retimed(problem, uniform, how)
     limiting = {**problem.limiting, 'limits': timing.limits}
-    for worst in all_violations(results, problem.model, **limiting):
+    quantities = limited(problem.model, results, **limiting)
+    for worst in violations_of(quantities):
         raise HodynError(
             f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
             f'{worst.value:.6g} instead of {worst.limit:.6g}.'
         )
     if output is not None:
         write_results(output, results)
-    unlimited = unlimited_in(results, problem.model, **limiting)
+    without = unlimited(quantities, problem.actuators)
     # Limits of the second derivative of the torque that nobody gave.
     limits = problem.limits.effort_ddot, timing.limits.effort_ddot
     by_default = {
@@ -112,11 +112,11 @@ def retime(
         if np.isinf(given_one) and np.isfinite(own)
     }
     if as_json:
-        data = _data(problem, timing, results, output, unlimited)
+        data = _data(problem, timing, results, output, without)
         echo_json({**data, 'effort_ddot_by_default': by_default})
         return
     click.echo(
-        f'{results.name}: {_text(timing, problem.model)}\n{kept(unlimited, problem.limits_from)}'
+        f'{results.name}: {_text(timing, problem.model)}\n{kept(without, problem.limits_from)}'
     )
     if by_default:
         click.echo(
@@ -189,7 +189,7 @@ def _data(
     timing: NewTiming,
     results: Samples,
     output: Path | None,
-    unlimited: Sequence[Unlimited],
+    without: Sequence[Unlimited],
 ) -> dict[str, Any]:
     """Everything for programs."""
     return {
@@ -202,7 +202,7 @@ def _data(
         'duration': timing.duration,
         **_said(timing, problem.model)[0],
         'limiting': timing.limiting,
-        'unlimited': unlimited,
+        'unlimited': without,
         'provenance': problem.model.provenance.lines(),
     }
 
