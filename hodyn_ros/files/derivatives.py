@@ -23,6 +23,7 @@ from hodyn_ros.files.inspection import (
     noise_remarks,
     refuse_contradictions,
 )
+from hodyn_ros.files.memory import refuse_beyond_memory
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
@@ -44,6 +45,7 @@ _WRENCH_DERIVATIVES = 2
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _STD_STEP = 0.005  # between samples whose covariances are kept [s]
+_COPIES = 4  # of a motion that are in memory while it is computed
 _FREE = 4  # derivatives that are left open at the ends of a spline
 
 
@@ -215,6 +217,8 @@ class How:
         """
         if not len(samples):
             raise MotionError('There are no samples to compute anything from.')
+        size = 8.0 * _COPIES * len(samples) * model.n_joints * self.orders
+        refuse_beyond_memory(samples.name, size)
         samples = Intake(model)(samples)
         is_open = self.derivatives == 'auto' and not self._is_given(samples)
         if not samples.is_waypoints and (is_open or self.derivatives == 'spline'):
