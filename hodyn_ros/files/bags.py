@@ -78,6 +78,7 @@ class BagFormat(Format):
     """
 
     is_bag = True
+    library, extra = 'rosbags.rosbag2', 'bags'
 
     def __init__(self, storage: str = '') -> None:
         self._storage, self._suffix = storage, STORAGES.get(storage, '')

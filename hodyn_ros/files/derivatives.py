@@ -45,7 +45,8 @@ _WRENCH_DERIVATIVES = 2
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _STD_STEP = 0.005  # between samples whose covariances are kept [s]
-_COPIES = 4  # of a motion that are in memory while it is computed
+# Of a motion that are in memory while it is computed.
+_COPIES = {'given': 4, 'spline': 11, 'estimate': 8}
 _FREE = 4  # derivatives that are left open at the ends of a spline
 
 
@@ -217,14 +218,15 @@ class How:
         """
         if not len(samples):
             raise MotionError('There are no samples to compute anything from.')
-        size = 8.0 * _COPIES * len(samples) * model.n_joints * self.orders
-        refuse_beyond_memory(samples.name, size)
         samples = Intake(model)(samples)
         is_open = self.derivatives == 'auto' and not self._is_given(samples)
         if not samples.is_waypoints and (is_open or self.derivatives == 'spline'):
             samples = as_waypoints(samples)
         ways = {'given': self._given, 'spline': self._spline, 'estimate': self._estimated}
-        return ways[self.choose(samples)](model, samples)
+        choice = self.choose(samples)
+        size = 8.0 * _COPIES[choice] * len(samples) * model.n_joints * self.orders
+        refuse_beyond_memory(samples.name, size)
+        return ways[choice](model, samples)
 
     def _given(self, model: RobotModel, samples: Samples) -> Completed:
         """Samples as they are, with as many of the wanted orders as there are."""

@@ -258,12 +258,14 @@ def check_output(path: PathLike) -> Format:
     Raises
     ------
     FileError
-        If the suffix is unknown, there is such a folder, or nothing can be written there.
+        If the suffix is unknown, there is such a folder, a library is not installed, or nothing
+        can be written there.
     """
     target = Path(path)
     kind = format_of(target, not target.suffix, 'none for the folder of a bag')
     if target.is_dir():
         raise FileError(f'{path} is a folder that exists already; give another name.')
+    kind.refuse_missing(target)
     Replacement(target).discard()
     return kind
 

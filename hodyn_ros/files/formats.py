@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hodyn_ros.errors import FileError
 from hodyn_ros.files.samples import Samples
+from hodyn_ros.resources import optional_import_module
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Format(ABC):
 
     suffixes: tuple[str, ...]
     """In lower case, with the dot; an empty one is that of a folder."""
+    library, extra = '', 'tables'
+    """Module without which it cannot be written, and what to install for it."""
     is_bag = False
     """Whether it has topics, with several motions that may overlap."""
 
@@ -85,6 +89,23 @@ class Format(ABC):
             What takes its place at the end; for all but storage files of bags, the same.
         """
         return path, path
+
+    def refuse_missing(self, path: Path) -> None:
+        """Refuse a file that cannot be written, since a library is not installed.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            File, for the message.
+
+        Raises
+        ------
+        FileError
+            The message says what to install.
+        """
+        if self.library:
+            text = f'{path}: files of this kind need {self.library.partition(".")[0]}'
+            optional_import_module(self.library, text, self.extra, FileError)
 
     @abstractmethod
     def write(self, path: Path, results: Samples, storage: str) -> None:

@@ -37,6 +37,8 @@ class TableFormat(Format):
     """Opens a file, with joint names for those that have none."""
     put: Callable[[Path, Mapping[str, Array], Mapping[str, str]], None]
     """Writes columns and lines as `table_of` makes them."""
+    library: str = ''
+    """Without which it cannot be written."""
 
     def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
         """Read the motion of a table.
@@ -345,5 +347,5 @@ CSV = TableFormat(('.csv',), _read_csv, _write_csv)
 """Comma-separated values."""
 NPZ = TableFormat(('.npz',), _read_npz, _write_npz)
 """Arrays of NumPy."""
-PARQUET = TableFormat(('.parquet',), _read_parquet, _write_parquet)
+PARQUET = TableFormat(('.parquet',), _read_parquet, _write_parquet, 'pyarrow.parquet')
 """Apache Parquet."""
