@@ -23,6 +23,7 @@ from hodyn_ros.files.inspection import (
     noise_remarks,
     refuse_contradictions,
 )
+from hodyn_ros.files.memory import refuse_beyond_memory
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
@@ -44,6 +45,8 @@ _WRENCH_DERIVATIVES = 2
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _STD_STEP = 0.005  # between samples whose covariances are kept [s]
+# Of a motion that are in memory while it is computed.
+_COPIES = {'given': 4, 'spline': 11, 'estimate': 8}
 _FREE = 4  # derivatives that are left open at the ends of a spline
 
 
@@ -220,7 +223,10 @@ class How:
         if not samples.is_waypoints and (is_open or self.derivatives == 'spline'):
             samples = as_waypoints(samples)
         ways = {'given': self._given, 'spline': self._spline, 'estimate': self._estimated}
-        return ways[self.choose(samples)](model, samples)
+        choice = self.choose(samples)
+        size = 8.0 * _COPIES[choice] * len(samples) * model.n_joints * self.orders
+        refuse_beyond_memory(samples.name, size)
+        return ways[choice](model, samples)
 
     def _given(self, model: RobotModel, samples: Samples) -> Completed:
         """Samples as they are, with as many of the wanted orders as there are."""

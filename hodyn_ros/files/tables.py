@@ -37,6 +37,8 @@ class TableFormat(Format):
     """Opens a file, with joint names for those that have none."""
     put: Callable[[Path, Mapping[str, Array], Mapping[str, str]], None]
     """Writes columns and lines as `table_of` makes them."""
+    library: str = ''
+    """Without which it cannot be written."""
 
     def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
         """Read the motion of a table.
@@ -60,17 +62,6 @@ class TableFormat(Format):
         """
         table = self.read(path, wanted.joint_names)
         yield samples_of(table, str(path), wanted.expressed_in, wanted.acting)
-
-    def require(self, path: Path) -> None:
-        """Refuse a file if pyarrow is missing, which writes some.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            For the message.
-        """
-        if self.suffixes == PARQUET.suffixes:
-            _arrow('pyarrow.parquet', path)
 
     def write(self, path: Path, results: Samples, storage: str) -> None:
         """Write a table.
@@ -229,7 +220,7 @@ def _write_csv(path: Path, columns: Mapping[str, Array], lines: Mapping[str, str
 
 def _read_npz(path: Path, joint_names: Sequence[str] | None) -> TableFile:
     """Read arrays (N,) under the titles of columns, or some with several axes by their names."""
-    with np.load(path, allow_pickle=False) as file:
+    with path.open('rb') as opened, np.load(opened, allow_pickle=False) as file:
         size = sum(item.file_size for item in file.zip.infolist())
         refuse_beyond_memory(str(path), float(_COPIES * size))
         arrays: dict[str, Any] = dict(file)
@@ -356,5 +347,5 @@ CSV = TableFormat(('.csv',), _read_csv, _write_csv)
 """Comma-separated values."""
 NPZ = TableFormat(('.npz',), _read_npz, _write_npz)
 """Arrays of NumPy."""
-PARQUET = TableFormat(('.parquet',), _read_parquet, _write_parquet)
+PARQUET = TableFormat(('.parquet',), _read_parquet, _write_parquet, 'pyarrow.parquet')
 """Apache Parquet."""
