@@ -7,7 +7,7 @@ squares estimate. Source: Swevers et al. 1997, "Optimal robot excitation and ide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -40,8 +40,6 @@ from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
-_Judged = Callable[[Array], tuple[float, Array]]
-"""From waypoints (N, m) about the rest to their score, and to what it is the score of."""
 _GROUPS = {
     'bodies': ('bodies', 'armature', 'viscous', 'coulomb', 'offset'),
     'payload': ('payload',),
@@ -209,7 +207,8 @@ def excite(
     model.warm_up(1)
     rng = np.random.default_rng(seed)
     rest = task.rest(rng)
-    times, waypoints = _searched(task, rest, duration, _BANDWIDTH[target], rng)
+    search = _Search(task, rest, duration, _BANDWIDTH[target])
+    times, waypoints = search.times, search.found(rng)
     made = (fit_spline(times, rest + x * waypoints) for x in 0.97 ** np.arange(150.0))
     motion = next(filter(task.keeps, made), None)
     if motion is None:
@@ -501,10 +500,8 @@ class _Task(NamedTuple):
         )
 
 
-def _searched(
-    task: _Task, rest: Array, duration: float, bandwidth: float, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Times (N,) and waypoints (N, n) about the rest of the best motion that was found.
+class _Search:
+    """Waypoints about the rest whose motion is worth most.
 
     Parameters
     ----------
@@ -515,115 +512,112 @@ def _searched(
         [s]
     bandwidth : float
         Half of the number of waypoints per second, about [Hz].
-    rng : numpy.random.Generator
 
-    Returns
-    -------
+    Attributes
+    ----------
     times : ndarray, shape (N,)
-        [s]
-    waypoints : ndarray, shape (N, n)
-        [rad] or [m]
-
-    Raises
-    ------
-    RequestError
-        If no motion keeps the limits and shows all parameters.
+        Of the waypoints [s].
     """
-    N = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST)
-    times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
-    times = np.append(duration * times[:-1] / times[-1], duration)
-    looks = _middles(duration, _PER_WAYPOINT * N)
-    # A spline is linear in its waypoints: samples (S, 4, n) are B (S, 4, N) times these.
-    B = fit_spline(times, np.eye(N))(looks, 3)
-    moved = task.moved
-    low, high = (bound[moved] - rest[moved] for bound in task.bounds[:2])
-    allowed, half = np.array(task.bounds[2:5])[:, moved], 0.5 * (high - low)
 
-    def judged(waypoints: Array) -> tuple[float, Array]:
-        """Score of waypoints (N, m) about the rest, scaled so that each joint keeps its limits."""
-        own = np.tensordot(B, waypoints, (2, 0))
+    def __init__(self, task: _Task, rest: Array, duration: float, bandwidth: float) -> None:
+        self._task, self._rest, self._duration = task, rest, duration
+        N = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST)
+        times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
+        self.times = np.append(duration * times[:-1] / times[-1], duration)
+        # A spline is linear in its waypoints: samples (S, 4, n) are B (S, 4, N) times these.
+        self._B = fit_spline(self.times, np.eye(N))(
+            _middles(duration, _PER_WAYPOINT * N), 3
+        )
+        moved, bounds = task.moved, task.bounds
+        self._low, self._high = (bound[moved] - rest[moved] for bound in bounds[:2])
+        self._allowed = np.array(bounds[2:5])[:, moved]
+        self._half = 0.5 * (self._high - self._low)
+
+    def found(self, rng: np.random.Generator) -> Array:
+        """Best waypoints (N, n) about the rest that were found, see `excite`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray, shape (N, n)
+            [rad] or [m]
+
+        Raises
+        ------
+        RequestError
+            If no motion keeps the limits and shows all parameters.
+        """
+        best, found = self._best_start(rng)
+        if np.isinf(best):
+            raise self._task.hidden()
+        every = np.zeros((len(self.times), len(self._rest)))
+        every[:, self._task.moved] = self._improved(best, found, rng)
+        return every
+
+    def _scaled(self, waypoints: Array) -> tuple[Array, Array]:
+        """Motion (S, 4, n) of waypoints (N, m), scaled so that joints keep limits, and these."""
+        own = np.tensordot(self._B, waypoints, (2, 0))
         with np.errstate(divide='ignore'):
             used = (
-                own[:, 0] / high,
-                own[:, 0] / low,
-                *np.rollaxis(abs(own[:, 1:]) / allowed, 1),
+                own[:, 0] / self._high,
+                own[:, 0] / self._low,
+                *np.rollaxis(abs(own[:, 1:]) / self._allowed, 1),
             )
         scale = 1.0 / np.maximum(np.max(used, axis=(0, 1)), 1.0)
-        motion = np.zeros((len(looks), 4, len(rest)))
+        motion, moved = np.zeros((len(own), 4, len(self._rest))), self._task.moved
         for _ in range(_ROUNDS):
-            motion[:, 0] = rest
-            motion[:, 1:] = 0.0
-            motion[:, :, moved] += scale * own
-            use = np.abs(velocity_use(task.bounds, motion))[:, moved].max(axis=0)
+            motion[:, 0] = self._rest
+            motion[:, :, moved] = scale * own
+            motion[:, 0, moved] += self._rest[moved]
+            use = np.abs(velocity_use(self._task.bounds, motion))[:, moved].max(axis=0)
             if (use <= 1.0).all():
                 break
             # Some approach a limit of their position too fast, see `velocity_range`.
             scale *= np.where(use > 1.0, np.maximum(1.0 / use, _SLOWER), 1.0)
-        if not closes_readily(task.model, motion[:, 0]):
+        return motion, scale * waypoints
+
+    def _judged(self, waypoints: Array) -> tuple[float, Array]:
+        """Score of waypoints (N, m), minus infinity if they cannot be used, and them scaled."""
+        motion, waypoints = self._scaled(waypoints)
+        if not closes_readily(self._task.model, motion[:, 0]):
             return -np.inf, waypoints
         try:
-            effort = inverse_dynamics(task.model, motion)
+            effort = inverse_dynamics(self._task.model, motion)
         except MotionError:  # positions at which closed loops do not close
             return -np.inf, waypoints
-        if task.exceeds(motion, effort):
+        if self._task.exceeds(motion, effort):
             return -np.inf, waypoints
-        return _score(task.information(motion, effort, duration)), scale * waypoints
+        return _score(self._task.information(motion, effort, self._duration)), waypoints
 
-    best, found = _best_start(judged, N, half, rng)
-    if np.isinf(best):
-        raise task.hidden()
-    found = _improved(judged, best, found, half, rng)
-    all_joints = np.zeros((N, len(rest)))
-    all_joints[:, moved] = found
-    return times, all_joints
+    def _best_start(self, rng: np.random.Generator) -> tuple[float, Array]:
+        """Score and the best of random waypoints (N, m), the first and last of which rest."""
+        best, found = -np.inf, np.zeros((len(self.times), len(self._half)))
+        for _ in range(_STARTS):
+            size = self._half * rng.uniform(-1.0, 1.0, found.shape)
+            waypoints = size * rng.uniform(0.2, 2.0)
+            waypoints[[0, -1]] = 0.0
+            for shrunk in 0.5 ** np.arange(10.0 if np.isinf(best) else 1.0):
+                judged = self._judged(shrunk * waypoints)
+                best, found = max((best, found), judged, key=lambda each: each[0])
+        return best, found
 
-
-def _best_start(
-    judged: _Judged, N: int, half: Array, rng: np.random.Generator
-) -> tuple[float, Array]:
-    """Best of random waypoints and its score, minus infinity if none can be used.
-
-    Parameters
-    ----------
-    judged : callable
-    N : int
-        Number of waypoints; the first and the last one are at rest.
-    half : ndarray, shape (m,)
-        Half of the ranges of the joints that move [rad] or [m].
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    score : float
-    waypoints : ndarray, shape (N, m)
-    """
-    best, found = -np.inf, np.zeros((N, len(half)))
-    for _ in range(_STARTS):
-        waypoints = rng.uniform(-1.0, 1.0, found.shape) * half * rng.uniform(0.2, 2.0)
-        waypoints[[0, -1]] = 0.0
-        for shrunk in 0.5 ** np.arange(10.0 if np.isinf(best) else 1.0):
-            best, found = max(
-                (best, found), judged(shrunk * waypoints), key=lambda each: each[0]
-            )
-    return best, found
-
-
-def _improved(
-    judged: _Judged, best: float, found: Array, half: Array, rng: np.random.Generator
-) -> Array:
-    """Waypoints (N, m) changed one by one at random, as long as their score becomes better."""
-    N, m = found.shape
-    step = _LARGEST_STEP
-    for _ in range(_TRIALS):
-        waypoints = found.copy()
-        change = rng.normal(size=m) * (rng.random(m) < 0.5)
-        waypoints[rng.integers(1, N - 1)] += step * half * change
-        score, waypoints = judged(waypoints)
-        if score > best + _BETTER:
-            best, found, step = score, waypoints, min(1.5 * step, _LARGEST_STEP)
-        else:
-            step = max(0.93 * step, _SMALLEST_STEP)
-    return found
+    def _improved(self, best: float, found: Array, rng: np.random.Generator) -> Array:
+        """Waypoints (N, m) changed one by one at random, as long as their score grows."""
+        N, m = found.shape
+        step = _LARGEST_STEP
+        for _ in range(_TRIALS):
+            waypoints = found.copy()
+            change = rng.normal(size=m) * (rng.random(m) < 0.5)
+            waypoints[rng.integers(1, N - 1)] += step * self._half * change
+            score, waypoints = self._judged(waypoints)
+            if score > best + _BETTER:
+                best, found, step = score, waypoints, min(1.5 * step, _LARGEST_STEP)
+            else:
+                step = max(0.93 * step, _SMALLEST_STEP)
+        return found
 
 
 def _score(information: Array) -> float:
