@@ -21,7 +21,7 @@ import numpy as np
 
 from hodyn_ros import RobotModel
 from hodyn_ros.cli.problem import read_limits
-from hodyn_ros.files.bags import (
+from hodyn_ros.files.messages import (
     EFFORT_MIRROR,
     EFFORT_TOPIC,
     MOTION_TOPIC,

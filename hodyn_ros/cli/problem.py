@@ -21,7 +21,7 @@ from hodyn_ros.errors import AmbiguousNameError, ModelError, RequestError
 from hodyn_ros.files import Samples, compute, read_motion
 from hodyn_ros.files.derivatives import How
 from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
-from hodyn_ros.files.yaml_documents import yaml_documents
+from hodyn_ros.files.yaml_files import yaml_documents
 from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.loops import Loop
