@@ -68,7 +68,7 @@ _SHARP = (
 _AT_LIMIT, _CLIPPED = 0.995, 10  # share of a limit, and samples at the same extreme
 _SLOW, _SLOW_NOISE = 0.005, 5.0  # speed at rest, over the largest one and over its noise
 _MEASURED, _POSITIONS = ('effort', 'motor_torque'), ('q', 'motor_position')
-_ORDER = 4  # of the filter, which runs back and forth
+_PADDED = 15  # samples before and behind, mirrored, with which the filter begins
 # Central differences of sixth order.
 _KERNELS = (
     np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / 60.0,
@@ -125,6 +125,13 @@ class Stretch:
         if key not in self.filtered:
             self.filtered[key] = self.kept(law(self.speed[..., None])[..., 0])
         return self.filtered[key]
+
+    @classmethod
+    def exact(cls, motion: Array, motor_motion: Array | None = None) -> Stretch:
+        """A motion that is known, shape (M, 3, n), of which nothing is measured."""
+        M, _, n = motion.shape
+        none = np.zeros((3, M, n))
+        return cls(np.arange(float(M)), motion, motor_motion, {}, motion[:, 1], {}, none)
 
     @property
     def step(self) -> float:
@@ -540,12 +547,14 @@ class _Filter:
     """
 
     def __init__(self, band: float, h: float, margin: int) -> None:
-        from scipy.signal import butter
-
         self.band, self.margin, self._h = band, margin, h
-        self._sections = butter(_ORDER, band, fs=1.0 / h, output='sos')
         self.stride = max(1, int(1.0 / (h * _ROWS * band)))
         self.kept = slice(margin, -margin, self.stride)
+        # Butterworth of order 4 by the bilinear transform: two sections.
+        K, damping = np.tan(np.pi * band * h), 2.0 * np.sin(np.pi / 8.0 * np.array([1, 3]))
+        size = 1.0 + damping * K + K**2
+        poles = np.stack([2.0 * (K**2 - 1.0) / size, (1.0 - damping * K + K**2) / size])
+        self._sections = [*zip((K**2 / size).tolist(), poles.T)]
 
     def passed(self, values: Array) -> Array:
         """Values (N, n) behind it.
@@ -559,10 +568,20 @@ class _Filter:
         ndarray, shape (N, n)
             Without a delay, since it runs back and forth.
         """
-        from scipy.signal import sosfiltfilt
+        from scipy.linalg.lapack import dtbtrs
 
-        result: Array = sosfiltfilt(self._sections, values, axis=0)
-        return result
+        x = np.pad(values, ((_PADDED, _PADDED), (0, 0)), 'reflect', reflect_type='odd')
+        for _ in range(2):  # each time backwards, from rest at the first value
+            first = x[0]
+            y = x - first
+            for gain, poles in self._sections:
+                y[2:] += 2.0 * y[1:-1] + y[:-2]
+                y[1] += 2.0 * y[0]
+                bands = np.ones((3, len(y)))
+                bands[1:] = poles[:, None]
+                y = dtbtrs(bands, gain * y, uplo='L', diag='U')[0]
+            x = (y + first)[::-1]
+        return np.asarray(x[_PADDED:-_PADDED])
 
     def kept_of(self, values: Array) -> Array:
         """Values at the rows that are kept, (M, n)."""
@@ -764,11 +783,8 @@ def _pass_band(q: Array, noise: Array, h: float) -> float:
     -------
     float
     """
-    from scipy.signal import butter, sosfiltfilt
-
     rate = 1.0 / h
-    filters = butter(_ORDER, min(_TRIAL, _OF_RATE * rate), fs=rate, output='sos')
-    smooth = sosfiltfilt(filters, q, axis=0)
+    smooth = _Filter(min(_TRIAL, _OF_RATE * rate), h, 0).passed(q)
     speed = np.diff(smooth, axis=0) / h
     acceleration = np.diff(speed, axis=0) / h
     size, change = (np.sqrt(np.mean(v**2, axis=0)) for v in (speed, acceleration))
