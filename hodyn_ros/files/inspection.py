@@ -17,6 +17,7 @@ from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.trajectory.differences import NORMAL, divided_differences, scatter_of
 
 _RATE_OF_SAMPLES = 10.0  # of positions alone; fewer of them are waypoints [Hz]
 # Where no limit says how far a joint turns, positions beyond this are in other units [rad].
@@ -370,8 +371,7 @@ def _error_of(values: Array) -> Array:
     step = np.abs(np.diff(values, axis=0))
     rounding = np.where(step > 0.0, step, np.inf).min(axis=0)
     rounding[np.isinf(rounding)] = 0.0
-    fourth = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
-    noise = np.median(fourth, axis=0) / (0.6745 * np.sqrt(70.0))
+    noise = np.median(scatter_of(values), axis=0) / NORMAL
     return np.asarray(2.0 * rounding + _LARGEST_ERROR * noise)
 
 
@@ -512,9 +512,9 @@ def is_measurement(samples: Samples) -> bool:
     times, positions = samples.times, samples.motion[:, 0]
     noise, step = _noise(times, positions, _NOISE_ORDER), float(np.median(np.diff(times)))
     stride = max(1, min(round(_SMOOTHING / step), (len(times) - 1) // _NOISE_ORDER))
-    jerk = np.abs(_quotients(times[::stride], positions[::stride], _NOISE_ORDER)[-1]).max(
-        axis=0, initial=0.0
-    )
+    jerk = np.abs(
+        divided_differences(positions[::stride], times[::stride], _NOISE_ORDER)[-1]
+    ).max(axis=0, initial=0.0)
     error = noise * step**_NOISE_ORDER / np.sqrt(20.0)
     size = np.maximum(np.abs(positions).max(axis=0), _SMALLEST_POSITION)
     more = _has_more_digits(positions)
@@ -535,7 +535,7 @@ def _noise(times: Array, values: Array, order: int) -> Array:
     result = np.zeros(values.shape[1])
     if len(values) < _FEWEST_NOISY + order + 1:
         return result
-    quotients = _quotients(times, values, order + 1)
+    quotients = divided_differences(values, times, order + 1)
     moves = quotients[-1] != 0.0  # a joint at rest has no noise, if it is rounded
     step = np.median(np.diff(times))
     for j in np.flatnonzero(np.count_nonzero(moves, axis=0) >= _FEWEST_NOISY).tolist():
@@ -544,11 +544,3 @@ def _noise(times: Array, values: Array, order: int) -> Array:
         if last * step > _NOISY * before:
             result[j] = before
     return result
-
-
-def _quotients(times: Array, values: Array, order: int) -> list[Array]:
-    """Divided differences of values (N, n) up to an order, as derivatives."""
-    found = [values]
-    for p in range(1, order + 1):
-        found.append(p * np.diff(found[-1], axis=0) / (times[p:] - times[:-p])[:, None])
-    return found

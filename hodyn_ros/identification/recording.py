@@ -23,6 +23,7 @@ from hodyn_ros.files.inspection import Intake, is_measurement
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.trajectory.differences import noise_of
 
 Flags = NDArray[np.bool_]
 Law = Callable[[Array], Array]
@@ -76,9 +77,6 @@ _KERNELS = (
 )
 _HELD_OUT = 60  # rows from which on some are held out
 _FEW = 1e-4  # share of samples that is worth a remark
-# Samples that say how noisy they are; share of differences that are noise, and their variance over
-# that of all where these are normal.
-_FEWEST, _USUAL, _OF_USUAL = 16, 0.95, 0.759
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +258,7 @@ class Preparation:
             if (values := samples.by_joint(what)) is not None:
                 measured[what] = np.nan_to_num(values)[:, None]
                 used[what] = np.isfinite(values)
-                noise[what] = _noise(measured[what][:, 0], _USUAL)
+                noise[what] = noise_of(measured[what][:, 0], has_steps=True)
         speed = samples.motion[:, 1]
         used['resting'] = np.abs(speed) > _SLOW * np.abs(speed).max(axis=0)
         laws = {name: law(speed[..., None])[..., 0] for name, law in self.laws.items()}
@@ -277,7 +275,7 @@ class Preparation:
             if values is not None and np.isfinite(values).any():
                 series[what] = values[rows]
         scatter = {
-            what: _noise(np.nan_to_num(series[what]), _USUAL)
+            what: noise_of(np.nan_to_num(series[what]), has_steps=True)
             for what in _MEASURED
             if what in series
         }
@@ -716,22 +714,8 @@ def _even(times: Array, series: Mapping[str, Array]) -> Iterator[_Run]:
             even[what] = np.stack(columns, axis=1).copy()
             nearest = np.clip(np.searchsorted(since, grid), 0, len(rows) - 1)
             known[what] = finite[nearest]
-        noise = {what: _noise(even[what]) for what in _POSITIONS if what in even}
+        noise = {what: noise_of(even[what]) for what in _POSITIONS if what in even}
         yield _Run(float(times[rows[0]]), h, even, known, noise)
-
-
-def _noise(values: Array, share: float = 1.0) -> Array:
-    """Standard deviations of the noise of each column, from its fourth differences.
-
-    With a share below 1 the largest of them do not count, which are steps of dry friction.
-    """
-    if len(values) < _FEWEST:
-        return np.zeros(values.shape[1])
-    squares = np.sort(np.diff(values, 4, axis=0) ** 2, axis=0)
-    kept = squares[: int(np.ceil(share * len(squares)))]
-    return np.asarray(
-        np.sqrt(kept.mean(axis=0) / (70.0 if share == 1.0 else 70.0 * _OF_USUAL))
-    )
 
 
 def _pass_band(q: Array, noise: Array, h: float) -> float:
