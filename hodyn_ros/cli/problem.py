@@ -19,7 +19,6 @@ from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.cli.output import show_remarks
 from hodyn_ros.errors import AmbiguousNameError, ModelError, RequestError
 from hodyn_ros.files import Samples, compute, read_motion
-from hodyn_ros.files.derivatives import How
 from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
 from hodyn_ros.files.yaml_documents import yaml_documents
 from hodyn_ros.model.friction import friction_from_config
@@ -160,24 +159,9 @@ class Problem:
         Samples
         """
         self.model.warm_up(self.given.order)
-        samples = self.samples()
-        self._tell_unused_rate(samples)
         return compute(
-            self.model, samples, actuators=self.actuators, **self.given.computing
+            self.model, self.samples(), actuators=self.actuators, **self.given.computing
         )
-
-    def _tell_unused_rate(self, samples: Samples) -> None:
-        """Say that only splines are evaluated at a rate, if one is asked for and there is none."""
-        given = self.given
-        how = How(given.derivatives, given.order + 3, given.interpolation, given.rate)
-        if given.rate is not None and (choice := how.choose(samples)) != 'spline':
-            show_remarks(
-                (
-                    f'--rate is not used: the derivatives of {given.motion} are '
-                    f'{"given" if choice == "given" else "estimated"}, and only a spline has '
-                    'values between its samples (--derivatives spline).',
-                )
-            )
 
 
 def load_problem(given: Given, quiet: bool = False) -> Problem:

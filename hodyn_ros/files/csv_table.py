@@ -29,6 +29,7 @@ from hodyn_ros.files.quantities import TIME
 from hodyn_ros.files.samples import Samples
 
 _DELIMITERS = ',;\t '
+_NUMBER = re.compile(r'[-+]?\d[\d.]*(?:[eE][-+]?\d+)?|nan')
 _ENDS = 1 << 16  # bytes that tell a table from another one
 _LONGEST_LINE = 10_000_000  # characters; what is longer is no table
 
@@ -60,9 +61,11 @@ class CsvTable:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.lines: dict[str, str] = {}
+        comment = ''
         with path.open(encoding='utf-8-sig') as file:
             for self._head, line in enumerate(_lines(file, path), 1):
                 if line.startswith('#'):
+                    comment = line[1:]
                     key, colon, value = line[1:].partition(':')
                     if colon:
                         self.lines[key.strip()] = value.strip()
@@ -75,6 +78,10 @@ class CsvTable:
         # Titles have spaces in them, too, so that these divide a line that nothing else does.
         others = max(_DELIMITERS[:-1], key=line.count)
         self._delimiter = others if others in line else _DELIMITERS[-1]
+        if _are_numbers(self._cells(line)) and len(self._cells(comment)) == len(
+            self._cells(line)
+        ):
+            line, self._head = comment, self._head - 1  # as NumPy writes titles
         names = {k[7:]: ours for k, ours in self.lines.items() if k.startswith('column ')}
         cells = [names.get(cell.strip(), cell) for cell in self._cells(line)]
         self.titles, said, factors = read_titles(cells, str(path))
@@ -248,6 +255,10 @@ def _fingerprint(path: Path) -> str:
         first, size = file.read(_ENDS), path.stat().st_size
         file.seek(max(0, size - _ENDS))
         return sha256(b'%d %b %b' % (size, first, file.read())).hexdigest()
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    return all(_NUMBER.fullmatch(cell.strip()) for cell in cells)
 
 
 def _arrow_csv() -> Any:

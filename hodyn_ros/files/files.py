@@ -153,7 +153,8 @@ def read_motions(
 
     def checked() -> Iterator[Samples]:
         for samples in kind.motions(file, wanted):
-            samples.refuse_unknown_positions()
+            if samples.is_waypoints:
+                samples.refuse_unknown_positions()
             if not samples.is_measured:  # which may come late
                 refuse_not_increasing(samples)
             yield samples
