@@ -371,8 +371,9 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
     """Refuse samples whose derivatives are not those of their positions.
 
     By the mean value theorem, the mean slope over a stretch of time without a gap lies between the
-    smallest and the largest derivative in it. What may happen between samples, beside the stretch, and by
-    noise, rounding and uneven times is allowed for, so that a motion may be sampled coarsely.
+    smallest and the largest derivative in it. What may happen between samples, beside the stretch,
+    and by noise, rounding and uneven times is allowed for, so that a motion may be sampled
+    coarsely.
 
     Parameters
     ----------
