@@ -343,8 +343,8 @@ def _owners_in(
         others = [title for title in titles if title and title != TIME] or ['joint1']
         words = [title for title in others if title.isidentifier()] or ['joint1']
         raise FileError(
-            f"{name}: there are no positions; expected columns such as '{words[0]}.position', with "
-            f'the names of the joints; the columns are {listed(given)}. Rename them (commas, '
+            f"{name}: there are no positions; expected columns such as '{words[0]}.position', "
+            f'with the names of the joints; the columns are {listed(given)}. Rename them (commas, '
             'semicolons, tabulators or spaces divide a CSV), or say in a line before them for '
             f"each what it is: '# column {others[0]}: JOINT.position', with a joint of the robot "
             'for JOINT.'

@@ -338,8 +338,9 @@ def _gaps(samples: Samples) -> str:
     i, count = int(steps.argmax()), np.count_nonzero(steps > _GAP * usual)
     more = f' (the longest of {count} gaps)' if count > 1 else ''
     return (
-        f'There are no samples from {times[i]:.4g} to {times[i + 1]:.4g} s{more}, '
-        f'{steps[i] / usual:.3g} usual steps: what the joints do there is not known.'
+        f'There is a gap of {steps[i]:.3g} s without samples from {times[i]:.4g} to '
+        f'{times[i + 1]:.4g} s{more}, {steps[i] / usual:.3g} usual steps: what the joints do there '
+        'is not known.'
     )
 
 
