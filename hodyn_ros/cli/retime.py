@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,30 +20,19 @@ from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, MotionError, RequestError
-from hodyn_ros.files import Results, ResultsWriter, Samples
-from hodyn_ros.files.inspection import (
-    as_waypoints,
-    even_times,
-    gap_remarks,
-    in_model_order,
-    is_measurement,
-    noise_remarks,
-    refuse_contradictions,
-)
-from hodyn_ros.files.quantities import MOTION
+from hodyn_ros.files import Samples, write_results
+from hodyn_ros.files.derivatives import curve_through
+from hodyn_ros.files.files import check_output
+from hodyn_ros.files.inspection import Inspected, inspect
+from hodyn_ros.files.quantities import MOTION, MOTOR_ARRAYS
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import name_of, unit_of
 from hodyn_ros.plotting.checks import all_violations, unlimited_in
 from hodyn_ros.retiming.scaling import TimedMotion, UniformScaling, stretched
 from hodyn_ros.retiming.timings import NewTiming, new_timing
-from hodyn_ros.trajectory.planning import Waypoints, plan_motion
-from hodyn_ros.trajectory.rounding import fit_waypoints
-from hodyn_ros.trajectory.spline import STANDSTILL
 
 Array = NDArray[np.float64]
-
-_AT_ENDS = 4  # derivatives that a spline takes there
 
 # What holds between the samples of a file, of any kind: not where it is known, and where it is.
 _EXECUTION = (
@@ -97,19 +86,18 @@ def retime(
         'keep_standstills': not drop_standstills,
         'slower_only': slower_only,
     }
-    with ExitStack() as stack:
-        # Refuses an output before the long work.
-        writer = None if output is None else stack.enter_context(ResultsWriter(output))
-        problem = load_problem(given)
-        timing, results = _retimed(problem, uniform, how)
-        limiting = {**problem.limiting, 'limits': timing.limits}
-        for worst in all_violations(results, problem.model, **limiting):
-            raise HodynError(
-                f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
-                f'{worst.value:.6g} instead of {worst.limit:.6g}.'
-            )
-        if writer is not None:
-            writer.write(results)
+    if output is not None:
+        check_output(output)  # before the long work
+    problem = load_problem(given)
+    timing, results = _retimed(problem, uniform, how)
+    limiting = {**problem.limiting, 'limits': timing.limits}
+    for worst in all_violations(results, problem.model, **limiting):
+        raise HodynError(
+            f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
+            f'{worst.value:.6g} instead of {worst.limit:.6g}.'
+        )
+    if output is not None:
+        write_results(output, results)
     unlimited = unlimited_in(results, problem.model, **limiting)
     # Limits of the second derivative of the torque that nobody gave.
     limits = problem.limits.effort_ddot, timing.limits.effort_ddot
@@ -162,7 +150,7 @@ def _refuse_options_of_paths() -> None:
 
 def _retimed(
     problem: Problem, uniform: bool, how: Mapping[str, Any]
-) -> tuple[NewTiming, Results]:
+) -> tuple[NewTiming, Samples]:
     """New timing of a motion, and what it makes of it; remarks are shown on the way.
 
     Parameters
@@ -175,14 +163,15 @@ def _retimed(
     Returns
     -------
     timing : NewTiming
-    results : Results
+    results : Samples
         Efforts and motors in the new timing.
     """
-    samples = None if uniform else _samples_of_path(problem)
+    seen = None if uniform else _inspected_path(problem)
     before = problem.results() if uniform or how['slower_only'] else None
     path, remarks = None, tuple[str, ...]()
-    if samples is not None:
-        path, remarks = _path_through(problem.model, samples)
+    if seen is not None:
+        path, known = curve_through(problem.model, seen, is_path=True)
+        remarks = known.remarks
     if before is None:
         show_remarks(remarks)
     with nullcontext() if uniform else progress('Looking for the fastest timing'):
@@ -192,8 +181,8 @@ def _retimed(
         else:
             timing, wrenches = _new_timing(problem, path, before, how)
     if before is None or timing.factor is None:
-        assert samples is not None
-        fields: dict[str, Any] = {'name': samples.name, 'source': 'given'}
+        assert seen is not None
+        fields: dict[str, Any] = {'name': seen.samples.name, 'source': 'given'}
     else:
         remarks = before.remarks
         fields = {name: getattr(before, name) for name in ('name', 'start', 'source')}
@@ -205,7 +194,7 @@ def _retimed(
 def _data(
     problem: Problem,
     timing: NewTiming,
-    results: Results,
+    results: Samples,
     output: Path | None,
     unlimited: Sequence[Unlimited],
 ) -> dict[str, Any]:
@@ -250,7 +239,7 @@ def _said(timing: NewTiming, model: RobotModel) -> tuple[dict[str, Any], str]:
     )
 
 
-def _samples_of_path(problem: Problem) -> Samples:
+def _inspected_path(problem: Problem) -> Inspected:
     """Read samples whose path is to be kept, and refuse what is none.
 
     Raises
@@ -264,9 +253,9 @@ def _samples_of_path(problem: Problem) -> Samples:
             f'--interpolation {given.interpolation} makes a motion that is not smooth enough for '
             'a new timing along its path; leave it out, or use --uniform.'
         )
-    samples = problem.samples()
-    is_spline = given.derivatives == 'spline'
-    if given.derivatives == 'estimate' or (not is_spline and is_measurement(samples)):
+    seen = inspect(problem.model, problem.samples())
+    samples, is_spline = seen.samples, given.derivatives == 'spline'
+    if given.derivatives == 'estimate' or (not is_spline and seen.kind == 'measured'):
         raise RequestError(
             f'{samples.name}: a path through measured positions follows all of their noise. Use '
             '--uniform --derivatives estimate, which finds the motion behind it, or --derivatives '
@@ -277,53 +266,11 @@ def _samples_of_path(problem: Problem) -> Samples:
             f'{samples.name} has wrenches, which belong to times and not to places on the path. '
             'Use --uniform, or leave their columns out.'
         )
-    return samples
-
-
-def _path_through(
-    model: RobotModel, samples: Samples
-) -> tuple[TimedMotion, tuple[str, ...]]:
-    """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it.
-
-    Parameters
-    ----------
-    model : RobotModel
-    samples : Samples
-        In any order.
-
-    Returns
-    -------
-    path : function of time
-        A `MotionSpline`.
-    remarks : tuple of str
-    """
-    ordered = as_waypoints(in_model_order(model, samples))
-    told = ordered.remarks
-    motion = ordered.motion
-    if ordered.is_waypoints:
-        rows = [motion[:, k] if k < motion.shape[1] else None for k in range(3)]
-        waypoints = Waypoints(ordered.joint_names, ordered.times, *rows)  # type: ignore[arg-type]
-        plan = plan_motion(waypoints, model.joint_names)
-        return plan.motion, (*told, *plan.remarks, *plan.warnings)
-    refuse_contradictions(model, ordered)
-    ordered, rounded = even_times(ordered)
-    ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
-    known = min(_AT_ENDS, motion.shape[1] - 1)
-    ends[:, :known] = motion[[0, -1], 1 : known + 1]
-    ends[np.abs(ends) <= STANDSTILL] = 0.0
-    fitted = fit_waypoints(
-        ordered.times,
-        motion[:, 0],
-        start=ends[0],
-        end=ends[1],
-        joint_names=ordered.joint_names,
-    )
-    seen = (*noise_remarks(ordered), *gap_remarks(ordered))
-    return fitted.motion, (*told, *seen, *rounded, *fitted.remarks)
+    return seen
 
 
 def _new_timing(
-    problem: Problem, path: TimedMotion | None, before: Results, how: Mapping[str, Any]
+    problem: Problem, path: TimedMotion | None, before: Samples, how: Mapping[str, Any]
 ) -> tuple[NewTiming, tuple[Wrench, ...]]:
     """New timing of samples as they are known, or of their path, and their wrenches in it.
 
@@ -332,7 +279,7 @@ def _new_timing(
     problem : Problem
     path : function of time, or None
         None: the samples are stretched.
-    before : Results
+    before : Samples
         The motion as it is.
     how : mapping of str to object
         Options of `new_timing`.
@@ -391,7 +338,7 @@ def _results(
     motion: Array,
     wrenches: Sequence[Wrench] = (),
     **fields: Any,
-) -> Results:
+) -> Samples:
     """Efforts and motors along a motion that is known at all samples."""
     model, actuators = problem.model, problem.actuators
     motion = motion[:, : problem.given.order + 3]
@@ -401,9 +348,10 @@ def _results(
     ]
     effort = inverse_dynamics(model, motion, applied or None)
     if actuators is not None:
-        fields['motors'] = motor_motion(actuators, motion, effort, order=None)
+        motors = motor_motion(actuators, motion, effort, order=None)
+        fields |= zip(MOTOR_ARRAYS, motors)
         fields['motor_names'] = actuators.motor_names
         fields['motor_joints'] = tuple(np.take(model.joint_names, actuators.joint_of_motor))
-    return Results.of_model(
+    return Samples.of_model(
         model, times, motion, effort, wrenches=tuple(wrenches), **fields
     )

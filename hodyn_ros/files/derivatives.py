@@ -5,10 +5,9 @@ They are given, or come from the spline through all samples, or are estimated fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +15,14 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array, check_choice, checked_number
 from hodyn_ros.errors import MotionError, TrajectoryError
 from hodyn_ros.files.inspection import (
-    Intake,
-    as_waypoints,
-    even_times,
-    gap_remarks,
-    is_measurement,
-    noise_remarks,
+    Inspected,
+    for_spline,
+    inspect,
+    noise_remark,
     refuse_contradictions,
 )
 from hodyn_ros.files.quantities import MOTION
-from hodyn_ros.files.samples import MEASURED, Results, Samples, join_results
+from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import DERIVATIVES, listed
 from hodyn_ros.trajectory.piecewise import divided_times
@@ -33,8 +30,6 @@ from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.smoother import Smoother, runs
 from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline, fit_spline
-
-Item = TypeVar('Item')
 
 _RATE = 100.0  # samples per second between waypoints, if nothing else is asked for [Hz]
 _SPLINE_ORDERS = 5  # of the motion of a spline: position to snap
@@ -46,53 +41,33 @@ _SHARE_OF_LARGEST = 0.01
 _WRENCH_DERIVATIVES = 2
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
-_PART = 10_000  # samples of a part, where the motion comes in one piece
-_FREE = 4  # derivatives that are left open at the ends of a spline
+_STD_STEP = 0.005  # between samples whose covariances are kept [s]
+_ENDS = 4  # derivatives that a spline may take there, open if they are not known
+
+
+class Covariances(NamedTuple):
+    """How certain an estimated motion is at some of its samples, R of them."""
+
+    rows: NDArray[np.intp]
+    """The samples, at least every 5 ms and at both ends of a run without gaps, shape (R,)."""
+    of_motion: Array
+    """Of position, velocity, ... of each joint, shape (R, n, K, K)."""
+    of_wrenches: tuple[Array, ...]
+    """Of the components of each wrench and their derivatives, shapes (R, 6, S, S)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Completed:
     """A motion with its derivatives, NaN where one is not known, and what belongs to it."""
 
-    results: Results
+    samples: Samples
     """Without efforts and motors."""
     stiffness: Mapping[str, Array]
     """By the joint, shape (N, S)."""
-    covariance: Array | None = None
-    """Of position, velocity, ... of each joint where they are estimated, shape (N, n, K, K)."""
-    wrench_covariances: tuple[Array, ...] = ()
-    """Of the components of wrenches that are estimated, shapes (N, 6, S, S)."""
+    covariances: Covariances | None = None
+    """Where the motion is estimated."""
     max_gap: float = np.inf
     """Time between samples beyond which they do not belong to one motion [s]."""
-    begins: bool = False
-    """Whether a motion begins here, which does not go on what came before."""
-
-    def in_parts(self) -> Iterator[Completed]:
-        """Cut it into parts that need little memory for what is computed from them.
-
-        Yields
-        ------
-        Completed
-            Of up to 10 000 samples each. Covariances are not cut, so that it is for motions
-            without them.
-        """
-        whole = self.results
-        for first in range(0, max(1, len(whole)), _PART):
-            rows = slice(first, first + _PART)
-            wrenches = tuple(
-                replace(wrench, values=np.asarray(wrench.values)[rows])
-                for wrench in whole.wrenches
-            )
-            yield replace(
-                self,
-                results=whole.with_arrays(
-                    {what: values[rows] for what, values in whole.arrays().items()},
-                    times=whole.times[rows],
-                    wrenches=wrenches,
-                ),
-                stiffness={joint: series[rows] for joint, series in self.stiffness.items()},
-                begins=first == 0,
-            )
 
 
 def to_motion(
@@ -148,7 +123,7 @@ def to_motion(
         If there is no spline through the samples.
     """
     how = How(derivatives, order + 1, interpolation, rate, dict(estimator or {}))
-    found = join_results([part.results for part in how.complete(model, [samples])])
+    found = complete(model, samples, how).samples
     return found.times, found.motion, found.remarks
 
 
@@ -190,406 +165,394 @@ class How:
         if self.rate is not None:
             checked_number('rate', self.rate, MotionError, above=0.0, unit='Hz')
 
-    def choose(self, samples: Samples) -> str:
+    def way(self, seen: Inspected) -> str:
         """Return 'given', 'spline' or 'estimate' for these samples.
 
         Parameters
         ----------
-        samples : Samples
-            Of a motion: all of them, if none are waypoints and there are positions, velocities
-            and accelerations at most; else the first part.
+        seen : Inspected
 
         Returns
         -------
         {'given', 'spline', 'estimate'}
         """
+        samples = seen.samples
         if self.derivatives != 'auto':
             return self.derivatives
-        if samples.is_waypoints:
+        if seen.kind == 'waypoints':
             return 'spline'
-        if samples.is_measured:
-            return 'estimate'
-        if self._is_given(samples):
+        # What is given beyond the acceleration a spline cannot go through.
+        if not samples.is_measured and samples.motion.shape[1] > min(3, self.orders - 1):
             return 'given'
         # A spline follows all noise; with a wanted stiffness nothing else can be had.
-        return 'estimate' if is_measurement(samples) and not samples.stiffness else 'spline'
-
-    def _is_given(self, samples: Samples) -> bool:
-        """Whether a spline cannot go through what is given: more than the acceleration."""
-        return bool(samples.motion.shape[1] > min(3, self.orders - 1))
-
-    def complete(self, model: RobotModel, parts: Iterable[Samples]) -> Iterator[Completed]:
-        """Complete a motion that comes in consecutive parts; each trajectory is one of its own.
-
-        Parameters
-        ----------
-        model : RobotModel
-        parts : iterable of Samples
-            Of all joints of the model at least, in any order.
-
-        Yields
-        ------
-        Completed
-            Consecutive parts in the order of the model. `begins` says where a motion of its
-            own starts.
-
-        Raises
-        ------
-        JointNameError, MotionError, TrajectoryError
-            See `to_motion`; also if there are no parts.
-        """
-        stream: Iterator[Samples] = map(Intake(model), parts)
-        first = next(stream, None)
-        if first is None:
-            raise MotionError('There are no samples to compute anything from.')
-        is_open = self.derivatives == 'auto' and not self._is_given(first)
-        if not first.is_waypoints and (is_open or self.derivatives == 'spline'):
-            first, stream = as_waypoints(join_results([first, *stream])), iter(())
-        choice = self.choose(first)
-        if choice == 'estimate':
-            yield from self._estimated(model, chain([first], stream), first.name)
-            return
-        begins = True
-        for samples in chain([first], stream):
-            if choice == 'spline':
-                yield from self._spline(model, samples).in_parts()
-            else:
-                yield self._given(model, samples, begins)
-                begins = samples.is_waypoints
-
-    def _given(self, model: RobotModel, samples: Samples, begins: bool) -> Completed:
-        """Samples as they are, with as many of the wanted orders as there are."""
-        remarks = samples.remarks
-        refuse_contradictions(model, samples)
-        motion = samples.motion[:, : self.orders]
-        if lacking := MOTION[motion.shape[1] : self.orders]:
-            remarks += (f'Not given, and left out: {listed(lacking)}.',)
-        wrenches = samples.wrenches
-        found = _results(
-            model, samples, samples.times, motion, 'given', remarks, wrenches=wrenches
+        is_measured = seen.kind == 'measured' and (
+            samples.is_measured or not samples.stiffness
         )
-        return Completed(found, samples.stiffness, begins=begins)
-
-    def _spline(self, model: RobotModel, samples: Samples) -> Completed:
-        """Spline through all samples, or between waypoints as `interpolation` says."""
-        remarks = samples.remarks
-        if self.orders > _SPLINE_ORDERS:
-            raise MotionError(
-                f'Derivative {self.orders - 1} of the motion is asked for, but a spline has '
-                f'derivatives up to {_SPLINE_ORDERS - 1}: the snap.'
-            )
-        given = samples.motion.shape[1]
-        if given > 3:
-            remarks += (
-                'Jerk and more are given, but the spline does not go through them.',
-            )
-        positions = samples.motion[:, 0]
-        rows = [samples.motion[:, k] if k < given else None for k in (1, 2)]
-        if not samples.is_waypoints:  # between which the motion is open
-            refuse_contradictions(model, samples)
-            remarks += (*noise_remarks(samples), *gap_remarks(samples))
-        given_times = samples.times
-        samples, rounded = even_times(samples)
-        remarks += rounded
-        try:
-            if samples.is_waypoints or self.interpolation != 'spline':
-                waypoints = Waypoints(samples.joint_names, samples.times, positions, *rows)  # type: ignore[arg-type]
-                plan = plan_motion(
-                    waypoints, model.joint_names, interpolation=self.interpolation
-                )
-                curve: Any = plan.motion
-                is_still = np.all(np.abs(curve(curve.end_time)[1:3]) <= STANDSTILL)
-                remarks += (
-                    *plan.remarks,
-                    f'The motion ends {"at rest" if is_still else "moving"}.',
-                    *plan.warnings,
-                )
-            else:
-                free = np.full((_FREE, positions.shape[1]), np.nan)
-                curve, _, rounded = fit_waypoints(
-                    samples.times,
-                    positions,
-                    *rows,
-                    start=free,
-                    end=free,
-                    joint_names=samples.joint_names,
-                )
-                names = ', '.join(MOTION[: min(given, 3)])
-                which = f'{len(curve.times)} of' if rounded else 'all'
-                remarks += (
-                    f'The motion is the spline of class C4 through {which} {len(samples)} samples '
-                    f'({names}); it need not begin and end at rest.',
-                    *rounded,
-                )
-        except TrajectoryError as error:
-            raise TrajectoryError(f'{samples.name}: {error}') from error
-        times = self._times(samples)
-        shift = given_times[0] - samples.times[0]
-        found = _results(
-            model,
-            samples,
-            given_times if times is samples.times else shift + times,
-            np.ascontiguousarray(curve(times)[:, : self.orders]),
-            'waypoints' if samples.is_waypoints else 'given',
-            remarks,
-            continuous_order=max(-1, min(curve.continuous_derivative - 2, 2)),
-            wrenches=tuple(
-                replace(w, values=self._series(samples, np.asarray(w.values), times))
-                for w in samples.wrenches
-            ),
-        )
-        stiffness = {
-            name: self._series(samples, series[:, :, None], times)[:, :, 0]
-            for name, series in samples.stiffness.items()
-        }
-        return Completed(found, stiffness)
-
-    def _series(self, samples: Samples, values: Array, times: Array) -> Array:
-        """Values (N, S, c) of another kind and their derivatives, at other times.
-
-        Shape (times, orders - 2, c). Without change where the orders and times are those
-        that are wanted; else the spline through all of them.
-        """
-        rows = [values[:, k] if k < values.shape[1] else None for k in (1, 2)]
-        most = max(self.orders - 2, 1)
-        if values.shape[1] >= most and np.array_equal(times, samples.times):
-            return values[:, :most]
-        through = _through(samples.times, values[:, 0], *rows)
-        return np.ascontiguousarray(through(times)[:, :most])
-
-    def _times(self, samples: Samples) -> Array:
-        """Times [s] at which a spline is evaluated: of the samples, or at the wanted rate."""
-        times = samples.times
-        if self.rate is None and not samples.is_waypoints:
-            return times
-        rate = _RATE if self.rate is None else self.rate
-        duration = float(times[-1] - times[0])
-        if duration * rate > _MOST_SAMPLES:
-            raise MotionError(
-                f'{samples.name}: at {rate:g} Hz the motion of {duration:g} s has more than '
-                f'{_MOST_SAMPLES} samples; choose a lower rate.'
-            )
-        if self.rate is not None:
-            return np.linspace(times[0], times[-1], max(1, round(duration * rate)) + 1)
-        return divided_times(times, rate)
-
-    def _smoothing(self) -> tuple[dict[str, Any], float]:
-        """Options of `Smoother`, and the time beyond which a motion begins anew [s]."""
-        options = {
-            'smallest_motion': _SMALLEST_MOTION,
-            'max_gap': _MAX_GAP,
-            **self.estimator,
-        }
-        known = ('noise', 'bandwidth', 'smallest_motion', 'max_gap')
-        if unknown := [key for key in options if key not in known]:
-            raise MotionError(
-                f'estimator has {listed(unknown)}, but a recording is smoothed as a whole, with '
-                f'the options {listed(known)}; leave the others out.'
-            )
-        max_gap = checked_number('max_gap', options.pop('max_gap'), MotionError, above=0.0)
-        return options, max_gap
-
-    def _estimated(
-        self, model: RobotModel, parts: Iterable[Samples], name: str
-    ) -> Iterator[Completed]:
-        """Estimate a motion, and wrenches measured at the same times, from all of them."""
-        options, max_gap = self._smoothing()
-        whole, stamps = _gathered(parts)
-        remarks = whole.remarks
-        kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
-        if not kept:
-            raise MotionError(
-                f'{name}: nothing could be estimated; expected at least {_FEWEST_MEASURED} '
-                f'measurements at intervals of less than {max_gap:g} s (max_gap).'
-            )
-        sizes, noises = RelativeErrors(), list[Array]()
-
-        def estimated() -> Iterator[Completed]:
-            for rows in kept:
-                joints = Smoother(
-                    stamps[rows],
-                    whole.motion[rows, 0],
-                    highest_derivative=max(1, self.orders - 1),
-                    **options,
-                )
-                noises.append(joints.noise)
-                loads = [
-                    Smoother(
-                        stamps[rows],
-                        np.asarray(wrench.values)[rows, 0],
-                        highest_derivative=_WRENCH_DERIVATIVES,
-                        smallest_motion=_SMALLEST_FORCE,
-                    )
-                    for wrench in whole.wrenches
-                ]
-                times, place = 1e-9 * stamps[rows].astype(np.float64), 0
-                for blocks in zip(joints.blocks(), *(load.blocks() for load in loads)):
-                    part = times[place : place + len(blocks[0].motion)]
-                    found = self._of_blocks(model, whole, part, blocks, remarks)
-                    arrays = found.results.arrays()
-                    sizes.add(arrays['motion'], arrays['motion_std'])
-                    yield replace(found, max_gap=max_gap, begins=place == 0)
-                    place += len(part)
-
-        def told(last: Completed) -> Completed:
-            smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(
-                float(len(MOTION))
-            )
-            every = (
-                *remarks,
-                _told(whole, kept, np.mean(noises, axis=0)),
-                *sizes.remarks(MOTION, model.joint_names, smallest),
-            )
-            return replace(last, results=replace(last.results, remarks=every))
-
-        yield from with_last(estimated(), told)
-
-    def _of_blocks(
-        self,
-        model: RobotModel,
-        whole: Samples,
-        times: Array,
-        blocks: Sequence[Any],
-        remarks: tuple[str, ...],
-    ) -> Completed:
-        """Estimates of the joints, then of each wrench, at some times (N,)."""
-        (joints, *loads), K, S = blocks, self.orders, max(self.orders - 2, 1)
-        results = _results(
-            model,
-            whole,
-            times,
-            joints.motion[:, :K],
-            'measured',
-            remarks,
-            motion_std=joints.std[:, :K],
-            wrenches=tuple(
-                replace(wrench, values=load.motion[:, :S])
-                for wrench, load in zip(whole.wrenches, loads)
-            ),
-        )
-        wrench_covariances = tuple(load.covariance[:, :, :S, :S] for load in loads)
-        return Completed(results, {}, joints.covariance[:, :, :K, :K], wrench_covariances)
+        return 'estimate' if is_measured else 'spline'
 
 
-def with_last(items: Iterable[Item], change: Callable[[Item], Item]) -> Iterator[Item]:
-    """Pass items on, and change the last one when it is known to be the last.
+def complete(model: RobotModel, samples: Samples, how: How) -> Completed:
+    """Complete a motion with its derivatives.
 
     Parameters
     ----------
-    items : iterable
-    change : callable
-        From the last item to what takes its place.
+    model : RobotModel
+    samples : Samples
+        Of all joints of the model at least, in any order.
+    how : How
 
-    Yields
+    Returns
+    -------
+    Completed
+        In the order of the model.
+
+    Raises
     ------
-    object
+    JointNameError, MotionError, TrajectoryError
+        See `to_motion`; also if there are no samples.
     """
-    held: list[Item] = []
-    for item in items:
-        yield from held
-        held = [item]
-    yield from map(change, held)
+    if not len(samples):
+        raise MotionError('There are no samples to compute anything from.')
+    seen = inspect(model, samples)
+    way = how.way(seen)
+    found = _WAYS[way](model, seen, how)
+    if how.rate is None or way == 'spline':
+        return found
+    remark = (
+        f'The rate is not used: the derivatives are {"given" if way == "given" else "estimated"}, '
+        'and only a spline has values between its samples (--derivatives spline).'
+    )
+    told = replace(found.samples, remarks=(*found.samples.remarks, remark))
+    return replace(found, samples=told)
 
 
-class RelativeErrors:
-    """Sizes of quantities and of their standard deviations, along all parts of a motion."""
+def _given(model: RobotModel, seen: Inspected, how: How) -> Completed:
+    """Samples as they are, with as many of the wanted orders as there are."""
+    samples, remarks = seen.samples, seen.samples.remarks
+    refuse_contradictions(model, samples)
+    motion = samples.motion[:, : how.orders]
+    if lacking := MOTION[motion.shape[1] : how.orders]:
+        remarks += (f'Not given, and left out: {listed(lacking)}.',)
+    found = _samples(
+        model, samples, samples.times, motion, 'given', remarks, wrenches=samples.wrenches
+    )
+    return Completed(found, samples.stiffness)
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._squares: Array = np.zeros(0)
-        self._variances: Array = np.zeros(0)
 
-    def add(self, values: Array, std: Array) -> None:
-        """Take values and standard deviations of some samples, shape (N, K, n).
-
-        Parameters
-        ----------
-        values : ndarray, shape (N, K, n)
-            NaN counts as zero.
-        std : ndarray, shape (N, K, n)
-            In the units of the values.
-        """
-        squares, variances = (np.nansum(a**2, axis=0) for a in (values, std))
-        if self._count:
-            squares, variances = self._squares + squares, self._variances + variances
-        self._squares, self._variances = squares, variances
-        self._count += len(values)
-
-    def remarks(
-        self,
-        names: Sequence[str],
-        joint_names: Sequence[str],
-        smallest: Array | float = 0.0,
-    ) -> tuple[str, ...]:
-        """Say how large the deviations are, and of what they are larger than the values.
-
-        A quantity counts as no smaller than `smallest`, and than a hundredth of that of the joint
-        where it is largest.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Of the K orders.
-        joint_names : sequence of str
-            Of the n joints.
-        smallest : float or ndarray, shape (12,)
-            Of each order, as many as `MOTION` names, in the units of the values.
-
-        Returns
-        -------
-        tuple of str
-            At most two sentences; none if nothing was added.
-        """
-        if not self._count:
-            return ()
-        size, std = (np.sqrt(a / self._count) for a in (self._squares, self._variances))
-        size = np.maximum(size, _SHARE_OF_LARGEST * size.max(axis=1, keepdims=True))
-        size = np.maximum(size, np.broadcast_to(smallest, len(MOTION))[: len(size), None])
-        ratio = std / np.maximum(size, np.finfo(np.float64).tiny)
-        worst = listed(
-            f'{name} {100.0 * row.max():.2g} % ({joint_names[int(row.argmax())]})'
-            for name, row in zip(names, ratio)
+def _spline(model: RobotModel, seen: Inspected, how: How) -> Completed:
+    """Spline through all samples, or between waypoints, at their times or at a rate."""
+    if how.orders > _SPLINE_ORDERS:
+        raise MotionError(
+            f'Derivative {how.orders - 1} of the motion is asked for, but a spline has '
+            f'derivatives up to {_SPLINE_ORDERS - 1}: the snap.'
         )
-        found = [
-            f'Standard deviations, of the size and where they are largest (RMS): {worst}.'
-        ]
-        useless = [
-            f'{name} of {listed(np.take(joint_names, np.flatnonzero(row > 1.0)).tolist())}'
-            for name, row in zip(names, ratio)
-            if (row > 1.0).any()
-        ]
-        if useless:
-            found.append(f'Less certain than they are large: {"; ".join(useless)}.')
-        return tuple(found)
+    curve, samples = curve_through(model, seen, how.interpolation)
+    shift, times = seen.samples.times[0] - samples.times[0], _times(seen, samples, how)
+    found = _samples(
+        model,
+        samples,
+        seen.samples.times if times is samples.times else shift + times,
+        np.ascontiguousarray(curve(times)[:, : how.orders]),
+        'waypoints' if seen.kind == 'waypoints' else 'given',
+        samples.remarks,
+        continuous_order=max(-1, min(curve.continuous_derivative - 2, 2)),
+        wrenches=tuple(
+            replace(w, values=_series(samples.times, np.asarray(w.values), times, how))
+            for w in samples.wrenches
+        ),
+    )
+    stiffness = {
+        name: _series(samples.times, series[:, :, None], times, how)[:, :, 0]
+        for name, series in samples.stiffness.items()
+    }
+    return Completed(found, stiffness)
 
 
-def _gathered(parts: Iterable[Samples]) -> tuple[Samples, NDArray[np.int64]]:
-    """Positions and wrenches of all parts as measurements, and their stamps [ns]."""
-    every, stamps, origin = [], [], None
-    for samples in parts:
-        if samples.stiffness:
-            raise MotionError(
-                f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
-                "cannot be combined with an estimated motion; use derivatives='spline'."
+def curve_through(
+    model: RobotModel, seen: Inspected, interpolation: str = 'spline', is_path: bool = False
+) -> tuple[Any, Samples]:
+    """Motion of class C4 through waypoints or samples, or another one between waypoints.
+
+    Parameters
+    ----------
+    model : RobotModel
+    seen : Inspected
+    interpolation : {'spline', 'jtc', 'jtc_upsampled'}
+        See `plan_motion`.
+    is_path : bool
+        Whether of samples the positions count, and derivatives at both ends alone: the path is
+        kept, in another timing.
+
+    Returns
+    -------
+    curve : function of time
+        With all derivatives up to the snap at least.
+    samples : Samples
+        Those that it goes through, see `for_spline`, with remarks on it.
+
+    Raises
+    ------
+    MotionError
+        If derivatives contradict the positions.
+    TrajectoryError
+        If there is no spline.
+    """
+    samples = seen.samples
+    is_open = seen.kind == 'waypoints'
+    if not is_open:
+        samples = for_spline(model, samples)
+    K, n = samples.motion.shape[1:]
+    rows = [samples.motion[:, k] if k < K else None for k in range(3)]
+    try:
+        if is_open or interpolation != 'spline':
+            waypoints = Waypoints(samples.joint_names, samples.times, *rows)  # type: ignore[arg-type]
+            plan = plan_motion(waypoints, model.joint_names, interpolation=interpolation)
+            curve: Any = plan.motion
+            is_still = np.all(np.abs(curve(curve.end_time)[1:3]) <= STANDSTILL)
+            end = f'The motion ends {"at rest" if is_still else "moving"}.'
+            remarks: tuple[str, ...] = (*plan.remarks, end, *plan.warnings)
+        else:
+            ends = np.full((2, _ENDS, n), np.nan)
+            if is_path:
+                known = seen.samples.motion[[0, -1], 1 : _ENDS + 1]
+                ends[:, : known.shape[1]] = np.where(
+                    np.abs(known) <= STANDSTILL, 0.0, known
+                )
+                rows = [rows[0], None, None]
+            curve, _, rounded = fit_waypoints(
+                samples.times,
+                *rows,  # type: ignore[arg-type]
+                start=ends[0],
+                end=ends[1],
+                joint_names=samples.joint_names,
             )
-        origin = samples.start if origin is None else origin
-        stamps.append(
-            np.rint(1e9 * samples.times).astype(np.int64) + (samples.start - origin)
+            remarks = rounded
+            if not is_path:
+                remarks = (*_said(curve, samples, seen, rounded), *rounded)
+            if not rounded and (noisy := noise_remark(samples)):
+                remarks = (noisy, *remarks)
+    except TrajectoryError as error:
+        raise TrajectoryError(f'{samples.name}: {error}') from error
+    return curve, replace(samples, remarks=(*samples.remarks, *remarks))
+
+
+def _said(
+    curve: MotionSpline, samples: Samples, seen: Inspected, rounded: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Say which samples a spline goes through."""
+    given = [
+        name
+        for k, name in enumerate(MOTION[:3])
+        if np.isfinite(samples.motion[:, k : k + 1]).any()
+    ]
+    which = f'{len(curve.times)} of' if rounded else 'all'
+    text = (
+        f'The motion is the spline of class C4 through {which} {len(samples)} samples '
+        f'({", ".join(given)}); it need not begin and end at rest.'
+    )
+    more = 'Jerk and more are given, but the spline does not go through them.'
+    return (more, text) if seen.samples.motion.shape[1] > 3 else (text,)
+
+
+def _series(given_times: Array, values: Array, times: Array, how: How) -> Array:
+    """Values (N, S, c) of another kind and their derivatives, at other times.
+
+    Shape (times, orders - 2, c). Without change where the orders and times are those
+    that are wanted; else the spline through all of them.
+    """
+    rows = [values[:, k] if k < values.shape[1] else None for k in (1, 2)]
+    most = max(how.orders - 2, 1)
+    if values.shape[1] >= most and np.array_equal(times, given_times):
+        return values[:, :most]
+    free = np.full((_ENDS, values.shape[2]), np.nan)
+    through = fit_spline(given_times, values[:, 0], *rows, start=free, end=free)
+    return np.ascontiguousarray(through(times)[:, :most])
+
+
+def _times(seen: Inspected, samples: Samples, how: How) -> Array:
+    """Times [s] at which a spline is evaluated: of the samples, or at the wanted rate."""
+    times = samples.times
+    if how.rate is None and seen.kind != 'waypoints':
+        return times
+    rate = _RATE if how.rate is None else how.rate
+    duration = float(times[-1] - times[0])
+    if duration * rate > _MOST_SAMPLES:
+        raise MotionError(
+            f'{samples.name}: at {rate:g} Hz the motion of {duration:g} s has more than '
+            f'{_MOST_SAMPLES} samples; choose a lower rate.'
         )
-        bare = {what: None for what in MEASURED}
-        every.append(replace(samples, motion=samples.motion[:, :1], **bare))  # type: ignore[arg-type]
-    return join_results(every), np.concatenate(stamps)
+    if how.rate is not None:
+        return np.linspace(times[0], times[-1], max(1, round(duration * rate)) + 1)
+    return divided_times(times, rate)
 
 
-def _told(whole: Samples, kept: Sequence[NDArray[np.intp]], noise: Array) -> str:
+def _smoothing(how: How) -> tuple[dict[str, Any], float]:
+    """Options of `Smoother`, and the time beyond which a motion begins anew [s]."""
+    options = {'smallest_motion': _SMALLEST_MOTION, 'max_gap': _MAX_GAP, **how.estimator}
+    known = ('noise', 'bandwidth', 'smallest_motion', 'max_gap')
+    if unknown := [key for key in options if key not in known]:
+        raise MotionError(
+            f'estimator has {listed(unknown)}, but a recording is smoothed as a whole, with '
+            f'the options {listed(known)}; leave the others out.'
+        )
+    max_gap = checked_number('max_gap', options.pop('max_gap'), MotionError, above=0.0)
+    return options, max_gap
+
+
+def _estimated(model: RobotModel, seen: Inspected, how: How) -> Completed:
+    """Estimate a motion, and wrenches measured at the same times."""
+    samples, (options, max_gap) = seen.samples, _smoothing(how)
+    if samples.stiffness:
+        raise MotionError(
+            f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
+            "cannot be combined with an estimated motion; use derivatives='spline'."
+        )
+    stamps = np.rint(1e9 * samples.times).astype(np.int64)
+    kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
+    if not kept:
+        raise MotionError(
+            f'{samples.name}: nothing could be estimated; expected at least '
+            f'{_FEWEST_MEASURED} measurements at intervals of less than {max_gap:g} s '
+            '(max_gap).'
+        )
+    rows = np.concatenate(kept)
+    times = 1e-9 * stamps[rows].astype(np.float64)
+    K, S = how.orders, max(how.orders - 2, 1)
+    n, N = len(samples.joint_names), len(rows)
+    motion, std = np.empty((2, N, K, n))
+    loads = [np.empty((N, S, 6)) for _ in samples.wrenches]
+    noises, nodes, found = [], list[NDArray[np.intp]](), list[list[Array]]()
+    place = 0
+    for run in kept:
+        joints = Smoother(
+            stamps[run],
+            samples.motion[run, 0],
+            highest_derivative=max(1, K - 1),
+            **options,
+        )
+        noises.append(joints.noise)
+        smoothers = [
+            joints,
+            *(
+                Smoother(
+                    stamps[run],
+                    np.asarray(wrench.values)[run, 0],
+                    highest_derivative=_WRENCH_DERIVATIVES,
+                    smallest_motion=_SMALLEST_FORCE,
+                )
+                for wrench in samples.wrenches
+            ),
+        ]
+        for of_joints, *of_loads in zip(*(each.blocks() for each in smoothers)):
+            part = slice(place, place + len(of_joints.motion))
+            motion[part], std[part] = of_joints.motion[:, :K], of_joints.std[:, :K]
+            for load, block in zip(loads, of_loads):
+                load[part] = block.motion[:, :S]
+            chosen = _nodes(times[part])
+            nodes.append(place + chosen)
+            found.append(
+                [
+                    of_joints.covariance[chosen, :, :K, :K],
+                    *(block.covariance[chosen, :, :S, :S] for block in of_loads),
+                ]
+            )
+            place = part.stop
+    smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(float(len(MOTION)))
+    remarks = (
+        *samples.remarks,
+        _told(seen, kept, np.mean(noises, axis=0), max_gap),
+        *relative_errors(motion, std, MOTION, model.joint_names, smallest),
+    )
+    wrenches = tuple(
+        replace(wrench, values=load) for wrench, load in zip(samples.wrenches, loads)
+    )
+    estimated = _samples(
+        model,
+        samples,
+        times,
+        motion,
+        'measured',
+        remarks,
+        motion_std=std,
+        wrenches=wrenches,
+    )
+    of_motion, *of_wrenches = (np.concatenate(each) for each in zip(*found))
+    covariances = Covariances(np.concatenate(nodes), of_motion, tuple(of_wrenches))
+    return Completed(estimated, {}, covariances, max_gap)
+
+
+_WAYS = {'given': _given, 'spline': _spline, 'estimate': _estimated}
+
+
+def _nodes(times: Array) -> NDArray[np.intp]:
+    """Rows of times (N,) at least every 5 ms, with both ends."""
+    slots = np.floor((times - times[0]) / _STD_STEP)
+    first = np.flatnonzero(np.diff(slots, prepend=-1.0) > 0.0)
+    return np.union1d(first, [len(times) - 1])
+
+
+def relative_errors(
+    values: Array,
+    std: Array,
+    names: Sequence[str],
+    joint_names: Sequence[str],
+    smallest: Array | float = 0.0,
+) -> tuple[str, ...]:
+    """Say how large standard deviations are, and of what they are larger than the values.
+
+    A quantity counts as no smaller than `smallest`, and than a hundredth of that of the joint
+    where it is largest.
+
+    Parameters
+    ----------
+    values, std : ndarray, shape (N, K, n)
+        NaN counts as zero.
+    names : sequence of str
+        Of the K orders.
+    joint_names : sequence of str
+        Of the n joints.
+    smallest : float or ndarray, shape (12,)
+        Of each order, as many as `MOTION` names, in the units of the values.
+
+    Returns
+    -------
+    tuple of str
+        At most two sentences.
+    """
+    size, deviation = (
+        np.sqrt(np.einsum('tkj,tkj->kj', a, a) / len(a))
+        for a in map(np.nan_to_num, (values, std))
+    )
+    size = np.maximum(size, _SHARE_OF_LARGEST * size.max(axis=1, keepdims=True))
+    size = np.maximum(size, np.broadcast_to(smallest, len(MOTION))[: len(size), None])
+    ratio = deviation / np.maximum(size, np.finfo(np.float64).tiny)
+    worst = listed(
+        f'{name} {100.0 * row.max():.2g} % ({joint_names[int(row.argmax())]})'
+        for name, row in zip(names, ratio)
+    )
+    found = [f'Standard deviations, of the size and where they are largest (RMS): {worst}.']
+    useless = [
+        f'{name} of {listed(np.take(joint_names, np.flatnonzero(row > 1.0)).tolist())}'
+        for name, row in zip(names, ratio)
+        if (row > 1.0).any()
+    ]
+    if useless:
+        found.append(f'Less certain than they are large: {"; ".join(useless)}.')
+    return tuple(found)
+
+
+def _told(
+    seen: Inspected, kept: Sequence[NDArray[np.intp]], noise: Array, max_gap: float
+) -> str:
     """Say what was estimated from what, and why if nobody said that these are measurements."""
+    whole = seen.samples
     text = (
         'The derivatives are estimated from all measured positions, with standard deviations. '
         f'Noise of the positions: {noise.min():.2g} to {noise.max():.2g} rad or m.'
     )
-    if not whole.is_measured and is_measurement(whole):
+    if seen.kind == 'measured' and not whole.is_measured:
         text += (
-            ' That is more than rounding leaves; --derivatives spline follows the positions '
+            ' That is more than six digits leave; --derivatives spline follows the positions '
             'exactly.'
         )
     if dropped := len(whole) - sum(map(len, kept)):
@@ -598,14 +561,11 @@ def _told(whole: Samples, kept: Sequence[NDArray[np.intp]], noise: Array) -> str
             'order or alone between gaps, and were not used.'
         )
     if len(kept) > 1:
-        gaps = [whole.times[b[0]] - whole.times[a[-1]] for a, b in zip(kept, kept[1:])]
-        text += (
-            f' {len(gaps)} times it started anew behind a gap, of up to {max(gaps):.3g} s.'
-        )
+        text += f' It starts anew behind {len(kept) - 1} gaps of more than {max_gap:g} s.'
     return text
 
 
-def _results(
+def _samples(
     model: RobotModel,
     samples: Samples,
     times: Array,
@@ -613,21 +573,12 @@ def _results(
     source: str,
     remarks: tuple[str, ...],
     **more: Any,
-) -> Results:
-    """Results without efforts: motion (N, K, n) at times (N,), and where it comes from."""
-    effort = np.empty((len(times), 0, model.n_joints))
+) -> Samples:
+    """Motion (N, K, n) at times (N,) without efforts, and where it comes from."""
     fields = {
         'name': samples.name,
         'source': source,
         'remarks': remarks,
         'start': samples.start,
     }
-    return Results.of_model(model, times, motion, effort, **{**fields, **more})
-
-
-def _through(
-    times: Array, values: Array, rates: Array | None, accelerations: Array | None
-) -> MotionSpline:
-    """Spline through samples that may begin and end anywhere in a motion."""
-    free = np.full((_FREE, values.shape[1]), np.nan)
-    return fit_spline(times, values, rates, accelerations, start=free, end=free)
+    return Samples.of_model(model, times, motion, None, **{**fields, **more})

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.files.files import iterate_motion, read_motion
-from hodyn_ros.files.inspection import Intake, is_measurement
+from hodyn_ros.files.files import read_motion
+from hodyn_ros.files.inspection import inspect
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -199,15 +199,14 @@ class Preparation:
             If it lacks joints or cannot be read.
         """
         found: list[Stretch] = []
-        name = str(getattr(recording, 'name', recording))
-        for samples in map(Intake(self.model), _parts(recording)):
-            name = samples.name
-            self.seen += [text for text in samples.remarks if text not in self.seen]
-            self.samples += len(samples)
-            is_given = (
-                samples.motion.shape[1] >= 3 and not np.isnan(samples.motion[:, 2]).any()
-            )
-            if is_given and not is_measurement(samples):
+        seen = inspect(self.model, _read(recording))
+        whole, name = seen.samples, seen.samples.name
+        self.seen += [text for text in whole.remarks if text not in self.seen]
+        self.samples += len(whole)
+        is_given = whole.motion.shape[1] >= 3 and not np.isnan(whole.motion[:, 2]).any()
+        for first in range(0, len(whole), CHUNK):
+            samples = whole.at(slice(first, first + CHUNK))
+            if is_given and seen.kind != 'measured':
                 found.append(self._given(samples))
             else:
                 found += self._filtered(samples)
@@ -255,7 +254,7 @@ class Preparation:
         """Samples whose derivatives are exact, as they are."""
         measured, used, noise = {}, {}, {}
         for what in _MEASURED:
-            if (values := getattr(samples, what)) is not None:
+            if (values := samples.by_joint(what)) is not None:
                 measured[what] = np.nan_to_num(values)[:, None]
                 used[what] = np.isfinite(values)
                 noise[what] = noise_of(measured[what][:, 0], has_steps=True)
@@ -271,7 +270,8 @@ class Preparation:
         times, rows = np.unique(samples.times, return_index=True)
         series = {'q': samples.motion[rows, 0].copy()}
         for what in ('motor_position', *_MEASURED):
-            if (values := getattr(samples, what)) is not None and np.isfinite(values).any():
+            values = samples.by_joint(what)
+            if values is not None and np.isfinite(values).any():
                 series[what] = values[rows]
         scatter = {
             what: noise_of(np.nan_to_num(series[what]), has_steps=True)
@@ -634,33 +634,21 @@ def with_motors(samples: Samples, motors: Samples) -> Samples:
         return np.stack(columns, axis=1)
 
     return replace(
-        samples, motor_position=at(motors.motion[:, 0]), motor_torque=at(motors.effort)
+        samples,
+        motor_position=at(motors.motion[:, 0]),
+        motor_torque=at(motors.by_joint('effort')),
     )
 
 
-def _parts(recording: Recording) -> Iterator[Samples]:
-    """Parts of a recording that are filtered together."""
-    if not isinstance(recording, Samples):
-        file = (
-            recording if isinstance(recording, RecordingFile) else RecordingFile(recording)
-        )
-        motors = None
-        if file.motor_topic is not None:
-            motors = read_motion(file.path, topic=file.motor_topic)
-        for part in iterate_motion(file.path, chunk=CHUNK, topic=file.topic):
-            yield part if motors is None else with_motors(part, motors)
-        return
-    for first in range(0, len(recording), CHUNK):
-        rows = slice(first, first + CHUNK)
-        yield replace(
-            recording,
-            times=recording.times[rows],
-            motion=recording.motion[rows],
-            wrenches=(),
-            stiffness={},
-            first=recording.first + first,
-            **recording.measured_at(rows),
-        )
+def _read(recording: Recording) -> Samples:
+    """Samples of a recording, with those of its motors."""
+    if isinstance(recording, Samples):
+        return recording
+    file = recording if isinstance(recording, RecordingFile) else RecordingFile(recording)
+    samples = read_motion(file.path, topic=file.topic)
+    if file.motor_topic is None:
+        return samples
+    return with_motors(samples, read_motion(file.path, topic=file.motor_topic))
 
 
 class _Run(NamedTuple):

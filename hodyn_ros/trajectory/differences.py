@@ -56,7 +56,7 @@ def scatter_of(values: Array) -> Array:
         Magnitudes, each belonging to the sample in the middle of five; zero where one of these
         is not known [unit].
     """
-    return np.nan_to_num(np.abs(np.diff(values, 4, axis=0))) / np.sqrt(70.0)
+    return np.asarray(np.nan_to_num(np.abs(np.diff(values, 4, axis=0))) / np.sqrt(70.0))
 
 
 def noise_of(values: Array, *, has_steps: bool = False) -> Array:
