@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from hodyn_ros.analysis.unlimited import find_unlimited
+from hodyn_ros.analysis.limits import find_unlimited
 from hodyn_ros.cli.output import show
 from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem, read_actuators
 from hodyn_ros.codegen.generate import generate_code

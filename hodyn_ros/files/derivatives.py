@@ -360,12 +360,14 @@ def _series(given_times: Array, values: Array, times: Array, how: How) -> Array:
     Shape (times, orders - 2, c). Without change where the orders and times are those
     that are wanted; else the spline through all of them.
     """
-    rows = [values[:, k] if k < values.shape[1] else None for k in (1, 2)]
+    rates, accelerations = (values[:, k] if k < values.shape[1] else None for k in (1, 2))
     most = max(how.orders - 2, 1)
     if values.shape[1] >= most and np.array_equal(times, given_times):
         return values[:, :most]
     free = np.full((_ENDS, values.shape[2]), np.nan)
-    through = fit_spline(given_times, values[:, 0], *rows, start=free, end=free)
+    through = fit_spline(
+        given_times, values[:, 0], rates, accelerations, start=free, end=free
+    )
     return np.ascontiguousarray(through(times)[:, :most])
 
 

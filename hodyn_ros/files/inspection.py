@@ -339,8 +339,8 @@ def _gaps(samples: Samples) -> str:
     more = f' (the longest of {count} gaps)' if count > 1 else ''
     return (
         f'There is a gap of {steps[i]:.3g} s without samples from {times[i]:.4g} to '
-        f'{times[i + 1]:.4g} s{more}, {steps[i] / usual:.3g} usual steps: what the joints do there '
-        'is not known.'
+        f'{times[i + 1]:.4g} s{more}, {steps[i] / usual:.3g} usual steps: what the joints do '
+        'there is not known.'
     )
 
 
@@ -423,7 +423,7 @@ def _excess(
 
     def around(extreme: Any, values: Array, unknown: float) -> Array:
         filled = np.where(np.isnan(values), unknown, values)
-        return extreme(filled, 3 * size + 1, axis=0, mode='nearest')[middle]
+        return np.asarray(extreme(filled, 3 * size + 1, axis=0, mode='nearest')[middle])
 
     low = around(minimum_filter1d, given, np.inf)
     high = around(maximum_filter1d, given, -np.inf)
@@ -505,7 +505,7 @@ def _consistent_orders(samples: Samples) -> int:
     """Orders of a motion that agree with those below as closely as its samples let them."""
     times, motion = samples.times, samples.motion
     if len(samples) < _FEWEST_NOISY:
-        return motion.shape[1]
+        return int(motion.shape[1])
     step = float(np.median(np.diff(times)))
     for k in range(1, motion.shape[1]):
         lower, given = motion[:, k - 1], np.nan_to_num(motion[:, k])
@@ -517,7 +517,7 @@ def _consistent_orders(samples: Samples) -> int:
         allowed = _CLOSELY * (left + _error_of(lower, 1.0) / step) + _error_of(given, 0.0)
         if (off > allowed).any():
             return k
-    return motion.shape[1]
+    return int(motion.shape[1])
 
 
 def _even_times(times: Array) -> tuple[Array, str]:
