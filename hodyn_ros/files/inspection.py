@@ -19,7 +19,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed, unit_of
 from hodyn_ros.trajectory.differences import NORMAL, divided_differences, scatter_of
 from hodyn_ros.trajectory.rounding import rounding
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Flags
 
 _LONGEST_STEP = 0.1  # between samples of positions alone; longer ones divide waypoints [s]
 _GAP = 5.0  # usual steps without a sample
@@ -150,7 +150,7 @@ def in_model_order(model: RobotModel, samples: Samples) -> Samples:
     remarks = list(samples.remarks)
     if unused:
         remarks.append(f'Left out, since the model does not have them: {listed(unused)}.')
-    known = ~np.isnan(ordered.motion[:, 0]).any(axis=1)
+    known: Flags = ~np.isnan(ordered.motion[:, 0]).any(axis=1)
     if ordered.is_waypoints or 2 * np.count_nonzero(known) < len(known):
         ordered.refuse_unknown_positions()
     if not known.all():
