@@ -150,7 +150,7 @@ def in_model_order(model: RobotModel, samples: Samples) -> Samples:
     remarks = list(samples.remarks)
     if unused:
         remarks.append(f'Left out, since the model does not have them: {listed(unused)}.')
-    known: Flags = ~np.isnan(ordered.motion[:, 0]).any(axis=1)
+    known: Flags = np.asarray(~np.isnan(ordered.motion[:, 0]).any(axis=1))
     if ordered.is_waypoints or 2 * np.count_nonzero(known) < len(known):
         ordered.refuse_unknown_positions()
     if not known.all():
