@@ -29,8 +29,8 @@ from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import name_of, unit_of
 from hodyn_ros.plotting.checks import all_violations, unlimited_in
-from hodyn_ros.retiming.scaling import TimedMotion, UniformScaling, stretched
-from hodyn_ros.retiming.timings import NewTiming, new_timing
+from hodyn_ros.retiming.scaling import TimedMotion, stretched
+from hodyn_ros.retiming.timing import NewTiming, new_timing
 
 Array = NDArray[np.float64]
 
@@ -216,26 +216,23 @@ def _data(
 
 def _said(timing: NewTiming, model: RobotModel) -> tuple[dict[str, Any], str]:
     """What is said of a new timing of its kind alone, for programs and as text."""
-    found = timing.found
-    if isinstance(found, UniformScaling):
-        assert timing.factor is not None
-        data = {'factor': timing.factor, 'factors_that_keep_the_limits': found.intervals}
-        return data, f', {number(timing.factor, 6)} times as long.'
-    standing = '\n'
-    if found.standstill:
+    if timing.factor is not None:
+        return {'factor': timing.factor}, f', {number(timing.factor, 6)} times as long.'
+    deviation, standing = float(timing.deviation.max()), '\n'
+    if timing.standstill:
         standing = (
-            f'\nIt stands still for {number(found.standstill)} s of this, as before '
+            f'\nIt stands still for {number(timing.standstill)} s of this, as before '
             '(--drop-standstills leaves that out).\n'
         )
     kinds = {unit_of('rad', kind == 'prismatic') for kind in model.joint_types}
     unit = ' or '.join(sorted(kinds, reverse=True))
     return {
-        'duration_uniform': found.uniform_duration,
-        'standstill': found.standstill,
-        'largest_distance_from_path': timing.deviation,
+        'duration_uniform': timing.uniform_duration,
+        'standstill': timing.standstill,
+        'largest_distance_from_path': deviation,
     }, (
-        f'; at constant speed of its parameter {number(found.uniform_duration)} s.{standing}'
-        f'Averaging its timing leaves the path by at most {number(timing.deviation)} {unit}.'
+        f'; at constant speed of its parameter {number(timing.uniform_duration)} s.{standing}'
+        f'Averaging its timing leaves the path by at most {number(deviation)} {unit}.'
     )
 
 

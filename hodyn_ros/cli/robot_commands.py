@@ -434,4 +434,6 @@ def _without_rates(problem: Problem) -> JtcMotion:
     """Motion as fast as limits of velocity, acceleration and torque allow, as planners make it."""
     unlimited = np.full(problem.model.n_joints, np.inf)
     limits = problem.limits._replace(effort_dot=unlimited, jerk=unlimited)
-    return retime(problem.model, panda_swing(), limits, rise_time=0.0).motion
+    motion = retime(problem.model, panda_swing(), limits, rise_time=0.0).motion
+    assert motion is not None  # along a path
+    return motion
