@@ -570,7 +570,8 @@ class Equations:
         sizes = np.linalg.norm(stacked, axis=0)
         sizes[sizes < _RANK * np.median(sizes)] = 0.0  # but for rounding
         stacked[:, sizes == 0.0] = 0.0
-        scale = np.where(sizes > 0.0, sizes, 1.0)
+        # Of columns that are worth the same the first one counts, whatever rounding says.
+        scale = np.where(sizes > 0.0, sizes, 1.0) * (1.0 + 1e-6 * np.arange(len(asked)))
         R, order = qr(stacked / scale, mode='r', pivoting=True)
         diagonal = np.abs(np.diag(R))
         b = int(np.count_nonzero(diagonal > _RANK * diagonal[0]))
