@@ -7,7 +7,6 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, Union
 
@@ -16,12 +15,9 @@ import numpy as np
 from hodyn_ros.checks import first_true
 from hodyn_ros.errors import FileError, HodynError, JointNameError
 from hodyn_ros.files.bags import BagFormat
-from hodyn_ros.files.columns import refuse_not_increasing, side_file
-from hodyn_ros.files.csv_table import CSV
 from hodyn_ros.files.formats import Format, Wanted
-from hodyn_ros.files.npz_table import NPZ
-from hodyn_ros.files.parquet_table import PARQUET
 from hodyn_ros.files.samples import Samples
+from hodyn_ros.files.tables import CSV, NPZ, PARQUET
 from hodyn_ros.files.yaml_trajectory import YamlFormat
 from hodyn_ros.interrupts import CLEANUPS
 from hodyn_ros.names import listed
@@ -156,7 +152,7 @@ def read_motions(
         for samples in kind.motions(file, wanted):
             samples.refuse_unknown_positions()
             if not samples.is_measured:  # which may come late
-                refuse_not_increasing(samples)
+                _refuse_not_increasing(samples, samples.name)
             yield samples
 
     found = list(guarded(checked(), file))
@@ -225,7 +221,7 @@ def write_results(path: PathLike, results: Samples, *, storage: str = 'mcap') ->
     if not len(results):
         raise FileError(f'{path}: there are no results to write.')
     if not kind.is_bag:
-        refuse_not_increasing(replace(results, name=str(path)))
+        _refuse_not_increasing(results, str(path))
     replacement = Replacement(target)
     meanwhile, replacement.path = kind.places(replacement.path)
     try:
@@ -234,6 +230,17 @@ def write_results(path: PathLike, results: Samples, *, storage: str = 'mcap') ->
             replacement.finish()
     finally:
         replacement.discard()
+
+
+def _refuse_not_increasing(samples: Samples, name: str) -> None:
+    """Refuse times that do not increase strictly."""
+    times = samples.times
+    if (place := first_true(times[1:] <= times[:-1])) is not None:
+        row = place[0] + 1
+        raise FileError(
+            f'{name}: times must increase, but sample {row} at {float(times[row])!r} s comes '
+            f'after {float(times[row - 1])!r} s; sort the samples and leave out repeated ones.'
+        )
 
 
 def check_output(path: PathLike) -> Format:
@@ -252,12 +259,14 @@ def check_output(path: PathLike) -> Format:
     Raises
     ------
     FileError
-        If the suffix is unknown, there is such a folder, or nothing can be written there.
+        If the suffix is unknown, a library is missing, there is such a folder, or nothing can be
+        written there.
     """
     target = Path(path)
     kind = format_of(target, not target.suffix, 'none for the folder of a bag')
     if target.is_dir():
         raise FileError(f'{path} is a folder that exists already; give another name.')
+    kind.require(target)
     Replacement(target).discard()
     return kind
 
@@ -308,10 +317,7 @@ class Replacement:
         FileError
             If the target cannot be replaced.
         """
-        beside = side_file(self.path)
         with writing(self._target):
-            if beside.exists():
-                os.replace(beside, side_file(self._target))
             os.replace(self.path, self._target)
         self.discard()
 

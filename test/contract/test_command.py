@@ -348,7 +348,7 @@ def test_help_lists_the_commands_and_their_words(capsys):
     assert 'Exit codes: 0 done, 1 a limit is exceeded (check), 2 error' in shown
     for name in (
         *('info', 'compute', 'check', 'retime', 'excite', 'compare', 'identify'),
-        *('plot', 'report', 'view', 'demo', 'generate'),
+        *('plot', 'view', 'demo', 'generate'),
     ):
         assert f'\n  {name} ' in shown
         code, text, _ = call(capsys, name, '--help')

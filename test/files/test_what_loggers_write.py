@@ -1,18 +1,12 @@
 """Files as loggers, planners and spreadsheets leave them are read, or refused by their cause."""
 
-import os
-
 import numpy as np
 import pytest
 
 from hodyn_ros.errors import FileError
 from hodyn_ros.files import (
-    Samples,
     read_motion,
-    read_results,
-    write_results,
 )
-from hodyn_ros.model.provenance import Provenance
 
 ROWS = '0,1,2\n0.1,1.5,2.5\n0.2,2,3\n'
 
@@ -116,40 +110,3 @@ def test_text_of_spreadsheets_in_utf_16_is_named(tmp_path, encoding):
     path = written(tmp_path, f'time,ä.position,b.position\n{ROWS}', encoding=encoding)
     with pytest.raises(FileError, match='UTF-16'):
         read_motion(path)
-
-
-def results(start, values):
-    times, shape = np.arange(3.0), (3, 1, 1)
-    motion = np.reshape(values, shape)
-    return Samples(
-        ('a',),
-        times,
-        motion,
-        np.zeros(shape),
-        start=start,
-        joint_units=('rad',),
-        provenance=Provenance('arm', 'arm.urdf', 64 * 'a', (), '9'),
-    )
-
-
-def test_metadata_beside_a_table_are_not_those_of_another_table_in_its_place(tmp_path):
-    path = tmp_path / 'x.csv'
-    write_results(path, results(10**18, [1.0, 2.0, 3.0]))
-    assert (read_results(path).start, read_results(path).provenance.robot) == (
-        10**18,
-        'arm',
-    )
-    first, *rows = path.read_text().splitlines()
-    path.write_text('\n'.join([first, *(row.replace('2', '7') for row in rows)]))
-    assert (read_results(path).start, read_results(path).provenance) == (0, Provenance())
-    assert read_motion(path).start == 0
-
-
-def test_a_file_that_nobody_may_write_is_not_replaced(tmp_path):
-    path = tmp_path / 'x.csv'
-    write_results(path, results(0, [1.0, 2.0, 3.0]))
-    os.chmod(path, 0o444)
-    before = path.read_bytes()
-    with pytest.raises(FileError, match=r'x\.csv cannot be written: permission denied'):
-        write_results(path, results(0, [4.0, 5.0, 6.0]))
-    assert path.read_bytes() == before
