@@ -150,8 +150,7 @@ def read_motions(
 
     def checked() -> Iterator[Samples]:
         for samples in kind.motions(file, wanted):
-            if samples.is_waypoints:
-                samples.refuse_unknown_positions()
+            samples.refuse_unknown_positions()
             if not samples.is_measured:  # which may come late
                 _refuse_not_increasing(samples, samples.name)
             yield samples

@@ -19,7 +19,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed, unit_of
 from hodyn_ros.trajectory.differences import NORMAL, divided_differences, scatter_of
 from hodyn_ros.trajectory.rounding import rounding
-from hodyn_ros.typing import Array, Flags
+from hodyn_ros.typing import Array
 
 _LONGEST_STEP = 0.1  # between samples of positions alone; longer ones divide waypoints [s]
 _GAP = 5.0  # usual steps without a sample
@@ -150,15 +150,7 @@ def in_model_order(model: RobotModel, samples: Samples) -> Samples:
     remarks = list(samples.remarks)
     if unused:
         remarks.append(f'Left out, since the model does not have them: {listed(unused)}.')
-    known: Flags = np.asarray(~np.isnan(ordered.motion[:, 0]).any(axis=1))
-    if ordered.is_waypoints or 2 * np.count_nonzero(known) < len(known):
-        ordered.refuse_unknown_positions()
-    if not known.all():
-        remarks.append(
-            f'Samples without the positions of all joints are left out: {(~known).sum()} of '
-            f'{len(known)}, the first at {ordered.times[known.argmin()]:.4g} s.'
-        )
-        ordered = ordered.at(known)
+    ordered.refuse_unknown_positions()
     if len(ordered):
         beyond = _beyond_limits(model, ordered)
         remarks += filter(None, (beyond, _doubtful_times(model, ordered, bool(beyond))))
@@ -338,7 +330,7 @@ def _gaps(samples: Samples) -> str:
     i, count = int(steps.argmax()), np.count_nonzero(steps > _GAP * usual)
     more = f' (the longest of {count} gaps)' if count > 1 else ''
     return (
-        f'There is a gap of {steps[i]:.3g} s without samples from {times[i]:.4g} to '
+        f'There are no samples for {steps[i]:.3g} s, a gap from {times[i]:.4g} to '
         f'{times[i + 1]:.4g} s{more}, {steps[i] / usual:.3g} usual steps: what the joints do '
         'there is not known.'
     )
