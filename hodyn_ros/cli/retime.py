@@ -17,28 +17,15 @@ from hodyn_ros.display import Answer
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, MotionError, RequestError
 from hodyn_ros.files import Samples, compute, write_results
+from hodyn_ros.files.derivatives import curve_through
 from hodyn_ros.files.files import check_output
-from hodyn_ros.files.inspection import (
-    as_waypoints,
-    even_times,
-    gap_remarks,
-    in_model_order,
-    is_measurement,
-    noise_remarks,
-    refuse_contradictions,
-)
+from hodyn_ros.files.inspection import Inspected, inspect
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import known_orders
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import name_of, unit_of
 from hodyn_ros.plotting.checks import all_violations, unlimited_in
 from hodyn_ros.retiming.scaling import TimedMotion, stretched
 from hodyn_ros.retiming.timing import NewTiming, new_timing
-from hodyn_ros.trajectory.planning import Waypoints, plan_motion
-from hodyn_ros.trajectory.rounding import fit_waypoints
-from hodyn_ros.trajectory.spline import STANDSTILL
-
-_AT_ENDS = 4  # derivatives that a spline takes there
 
 # What holds between the samples of a file, of any kind: not where it is known, and where it is.
 _EXECUTION = (
@@ -175,8 +162,9 @@ def _retimed(
         fields = {name: getattr(before, name) for name in ('name', 'start', 'source')}
     path, remarks = None, tuple[str, ...]()
     if not uniform:
-        samples = _samples_of_path(problem)
-        path, remarks = _path_through(model, samples)
+        seen = _inspected_path(problem)
+        path, known = curve_through(model, seen, is_path=True)
+        remarks = known.remarks
     wrenches: list[Wrench] = []
     with nullcontext() if uniform else progress('Looking for the fastest timing'):
         if uniform or slower_only:
@@ -184,7 +172,7 @@ def _retimed(
         else:
             timing = new_timing(model, path, **options)
     if timing.factor is None:
-        fields = {'name': samples.name, 'source': 'given'}
+        fields = {'name': seen.samples.name, 'source': 'given'}
     else:
         remarks = before.remarks
     show_remarks(remarks)
@@ -193,14 +181,14 @@ def _retimed(
         replace(wrench, values=np.asarray(wrench.values)[:, : motion.shape[1] - 2])
         for wrench in wrenches
     ]
-    known = Samples.of_model(model, timing.times, motion, wrenches=tuple(applied), **fields)
+    along = Samples.of_model(model, timing.times, motion, wrenches=tuple(applied), **fields)
     found = compute(
-        model, known, actuators=problem.actuators, order=ORDER, derivatives='given'
+        model, along, actuators=problem.actuators, order=ORDER, derivatives='given'
     )
     return timing, replace(found, remarks=())
 
 
-def _samples_of_path(problem: Problem) -> Samples:
+def _inspected_path(problem: Problem) -> Inspected:
     """Read samples whose path is to be kept, and refuse what is none.
 
     Raises
@@ -214,9 +202,9 @@ def _samples_of_path(problem: Problem) -> Samples:
             f'--interpolation {given.interpolation} makes a motion that is not smooth enough for '
             'a new timing along its path; leave it out, or use --uniform.'
         )
-    samples = problem.samples()
-    is_spline = given.derivatives == 'spline'
-    if given.derivatives == 'estimate' or (not is_spline and is_measurement(samples)):
+    seen = inspect(problem.model, problem.samples())
+    samples, is_spline = seen.samples, given.derivatives == 'spline'
+    if given.derivatives == 'estimate' or (not is_spline and seen.kind == 'measured'):
         raise RequestError(
             f'{samples.name}: a path through measured positions follows all of their noise. Use '
             '--uniform --derivatives estimate, which finds the motion behind it, or --derivatives '
@@ -227,49 +215,7 @@ def _samples_of_path(problem: Problem) -> Samples:
             f'{samples.name} has wrenches, which belong to times and not to places on the path. '
             'Use --uniform, or leave their columns out.'
         )
-    return samples
-
-
-def _path_through(
-    model: RobotModel, samples: Samples
-) -> tuple[TimedMotion, tuple[str, ...]]:
-    """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it.
-
-    Parameters
-    ----------
-    model : RobotModel
-    samples : Samples
-        In any order.
-
-    Returns
-    -------
-    path : function of time
-        A `MotionSpline`.
-    remarks : tuple of str
-    """
-    ordered = as_waypoints(in_model_order(model, samples))
-    told = ordered.remarks
-    motion = ordered.motion
-    if ordered.is_waypoints:
-        rows = [motion[:, k] if k < motion.shape[1] else None for k in range(3)]
-        waypoints = Waypoints(ordered.joint_names, ordered.times, *rows)  # type: ignore[arg-type]
-        plan = plan_motion(waypoints, model.joint_names)
-        return plan.motion, (*told, *plan.remarks, *plan.warnings)
-    refuse_contradictions(model, ordered)
-    ordered, rounded = even_times(ordered)
-    ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
-    known = min(_AT_ENDS, motion.shape[1] - 1)
-    ends[:, :known] = motion[[0, -1], 1 : known + 1]
-    ends[np.abs(ends) <= STANDSTILL] = 0.0
-    fitted = fit_waypoints(
-        ordered.times,
-        motion[:, 0],
-        start=ends[0],
-        end=ends[1],
-        joint_names=ordered.joint_names,
-    )
-    seen = (*noise_remarks(ordered), *gap_remarks(ordered))
-    return fitted.motion, (*told, *seen, *rounded, *fitted.remarks)
+    return seen
 
 
 def _new_timing(

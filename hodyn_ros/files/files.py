@@ -150,7 +150,8 @@ def read_motions(
 
     def checked() -> Iterator[Samples]:
         for samples in kind.motions(file, wanted):
-            samples.refuse_unknown_positions()
+            if samples.is_waypoints:
+                samples.refuse_unknown_positions()
             if not samples.is_measured:  # which may come late
                 _refuse_not_increasing(samples, samples.name)
             yield samples
