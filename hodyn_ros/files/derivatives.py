@@ -21,6 +21,7 @@ from hodyn_ros.files.inspection import (
     noise_remark,
     refuse_contradictions,
 )
+from hodyn_ros.files.memory import refuse_beyond_memory
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
@@ -42,6 +43,7 @@ _WRENCH_DERIVATIVES = 2
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _STD_STEP = 0.005  # between samples whose covariances are kept [s]
+_COPIES = 4  # of a motion that are in memory while it is computed
 _ENDS = 4  # derivatives that a spline may take there, open if they are not known
 
 
@@ -213,6 +215,8 @@ def complete(model: RobotModel, samples: Samples, how: How) -> Completed:
     """
     if not len(samples):
         raise MotionError('There are no samples to compute anything from.')
+    size = 8.0 * _COPIES * len(samples) * model.n_joints * how.orders
+    refuse_beyond_memory(samples.name, size)
     seen = inspect(model, samples)
     way = how.way(seen)
     found = _WAYS[way](model, seen, how)

@@ -1,8 +1,8 @@
 """What a format of files is: how motions are read from it, and results written to it.
 
 A format is a subclass of `Format` in a file of its own and a line in `hodyn_ros.files.files`.
-Formats of tables are a `TableFormat` of `hodyn_ros.files.columns`, made of a `Table` and of what
-writes columns.
+Formats of tables are a `TableFormat` of `hodyn_ros.files.tables`: what opens a `TableFile`, and
+what writes columns.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def _write_csv(path: Path, columns: Mapping[str, Array], lines: Mapping[str, str
 
 def _read_npz(path: Path, joint_names: Sequence[str] | None) -> TableFile:
     """Read arrays (N,) under the titles of columns, or some with several axes by their names."""
-    with np.load(path, allow_pickle=False) as file:
+    with path.open('rb') as opened, np.load(opened, allow_pickle=False) as file:
         size = sum(item.file_size for item in file.zip.infolist())
         refuse_beyond_memory(str(path), float(_COPIES * size))
         arrays: dict[str, Any] = dict(file)
