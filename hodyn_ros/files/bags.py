@@ -131,6 +131,16 @@ class BagFormat(Format):
         folder = path.with_name(f'{path.stem}_bag')
         return folder, folder / f'{folder.name}{self._suffix}'
 
+    def require(self, path: Path) -> None:
+        """Refuse a bag if rosbags is missing.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            For the message.
+        """
+        rosbags('rosbag2', path)
+
     def write(self, path: Path, results: Samples, storage: str) -> None:
         """Write a bag, all messages of an instant one after the other.
 

@@ -94,7 +94,8 @@ def read_motion(path: PathLike, **options: Any) -> Samples:
     if len(found) > 1:
         raise FileError(
             f'{path} holds {len(found)} trajectories; choose one with index=0 to '
-            f'index={len(found) - 1}, or read all of them with read_motions.'
+            f'index={len(found) - 1} (hodyn: --topic NAME:0), or read all of them with '
+            'read_motions.'
         )
     return found[0]
 
@@ -149,7 +150,8 @@ def read_motions(
 
     def checked() -> Iterator[Samples]:
         for samples in kind.motions(file, wanted):
-            samples.refuse_unknown_positions()
+            if samples.is_waypoints:
+                samples.refuse_unknown_positions()
             if not samples.is_measured:  # which may come late
                 _refuse_not_increasing(samples, samples.name)
             yield samples
@@ -258,12 +260,14 @@ def check_output(path: PathLike) -> Format:
     Raises
     ------
     FileError
-        If the suffix is unknown, there is such a folder, or nothing can be written there.
+        If the suffix is unknown, a library is missing, there is such a folder, or nothing can be
+        written there.
     """
     target = Path(path)
     kind = format_of(target, not target.suffix, 'none for the folder of a bag')
     if target.is_dir():
         raise FileError(f'{path} is a folder that exists already; give another name.')
+    kind.require(target)
     Replacement(target).discard()
     return kind
 

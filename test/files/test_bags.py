@@ -170,11 +170,6 @@ def test_messages_that_contradict_themselves_are_refused_with_their_number(tmp_p
     for number, (bad, error, said) in enumerate(
         (
             (state(START + 9, 'ab', [1.0]), FileError, 'has 1 values of position for 2'),
-            (
-                state(START + 9, 'ab', [1.0, np.nan]),
-                FileError,
-                "position of joint 'b' is nan",
-            ),
             (cut, FileError, 'message 3 is damaged or cut off'),
             (state(START + 9, 'aba', [1.0] * 3), JointNameError, 'joints more than once'),
         )

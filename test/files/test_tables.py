@@ -133,7 +133,6 @@ AB = 'time,a.position'
         (f'{AB},b.position,a.velocity\n0,0,0,0', 'not b.velocity'),
         (f'{AB},a.position\n0,1,2', 'a.position stand there more than'),
         (f'{AB}\n0,"1,5"', "'a.position': '1,5', expected a number with a point"),
-        (f'{AB}\n0,1\n1,nan', "position of joint 'a' is nan at sample 1"),
         (f'{AB}\n0,nan\n1,', 'none of 2 samples has the positions of all joints'),
         (f'{AB}\n0,1\ninf,2', 'time is inf at sample 1'),
         (AB, 'holds no samples'),
