@@ -20,7 +20,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from hodyn_ros.cli.problem import Given, load_problem
-from hodyn_ros.files.bags import (
+from hodyn_ros.files.messages import (
     EFFORT_MIRROR,
     EFFORT_TOPIC,
     MOTION_TOPIC,

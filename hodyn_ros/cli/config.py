@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from hodyn_ros.errors import RequestError
-from hodyn_ros.files.yaml_documents import yaml_documents
+from hodyn_ros.files.yaml_files import yaml_documents
 from hodyn_ros.names import listed
 from hodyn_ros.resources import share_file
 

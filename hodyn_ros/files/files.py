@@ -18,7 +18,7 @@ from hodyn_ros.files.bags import BagFormat
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.files.tables import CSV, NPZ, PARQUET
-from hodyn_ros.files.yaml_trajectory import YamlFormat
+from hodyn_ros.files.yaml_files import YamlFormat
 from hodyn_ros.interrupts import CLEANUPS
 from hodyn_ros.names import listed
 
