@@ -39,6 +39,7 @@ GONE = {
     '--measured-topic': 'write --measured TOPIC',
     '--window': 'leave it out; the timing is averaged over 8 ms',
     '--rise-time': 'write limits of effort_ddot into the file of --config',
+    '--drop-standstills': 'write keep_standstills=False in Python, see hodyn_ros.retiming.retime',
     '--intervals': 'leave it out; their number is chosen',
     '--seed': 'leave it out; another --duration finds another motion',
     '--bandwidth': 'leave it out; it is found from noise and motion',
@@ -359,7 +360,6 @@ def check() -> Callable[..., Any]:
         is_flag=True,
         help='What keeps its limits stays as it is.',
     ),
-    _option('--drop-standstills', is_flag=True, help='Remove the time of rest.'),
     _output('New motion with its torques.', 'OUT'),
     _JSON,
 )

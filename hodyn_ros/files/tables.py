@@ -22,6 +22,7 @@ from hodyn_ros.files.samples import Samples
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module
 
+_NUMBER = re.compile(r'\s*(?:[-+]?\d[\d.]*(?:[eE][-+]?\d+)?|nan)\s*')
 _DELIMITERS = ',;\t '
 _LONGEST_LINE = 10_000_000  # characters; what is longer is no table
 _PREFIX = 'hodyn.'  # of metadata of Parquet
@@ -84,11 +85,13 @@ def _read_csv(path: Path, joint_names: Sequence[str] | None) -> TableFile:
     `# key: value`; the delimiter is a comma, semicolon or tab, else spaces.
     """
     lines: dict[str, str] = {}
+    comment = ''
     with path.open(encoding='utf-8-sig') as file:
         head = 0
         for line in _lines(file, path):
             head += 1
             if line.startswith('#'):
+                comment = line[1:]
                 key, colon, value = line[1:].partition(':')
                 if colon:
                     lines[key.strip()] = value.strip()
@@ -103,6 +106,10 @@ def _read_csv(path: Path, joint_names: Sequence[str] | None) -> TableFile:
     others = max(_DELIMITERS[:-1], key=line.count)
     delimiter = others if others in line else None
     titles = _cells(line, delimiter)
+    if all(map(_NUMBER.fullmatch, titles)) and len(_cells(comment, delimiter)) == len(
+        titles
+    ):
+        titles, head = _cells(comment, delimiter), head - 1  # as NumPy writes them
     count = path.stat().st_size / max(length, 1)
     refuse_beyond_memory(str(path), 8.0 * _COPIES * count * len(titles))
 
