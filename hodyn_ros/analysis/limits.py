@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,14 +32,32 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.actuators.motors import MotorMotion
-    from hodyn_ros.files import Samples
 
 # Digits of the largest values in sentences.
 _DIGITS = 3
 
 
+class Series(Protocol):
+    """Series along a motion, as `Along` and `hodyn_ros.files.Samples` have them."""
+
+    @property
+    def motion(self) -> Array: ...  # noqa: D102
+    @property
+    def effort(self) -> Array: ...  # noqa: D102
+    @property
+    def motors(self) -> MotorMotion | None: ...  # noqa: D102
+    @property
+    def motor_names(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def motor_joints(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def motion_std(self) -> Array | None: ...  # noqa: D102
+    @property
+    def effort_std(self) -> Array | None: ...  # noqa: D102
+
+
 class Along(NamedTuple):
-    """Series along a motion of n joints in model order, as `hodyn_ros.files.Samples` has them."""
+    """Series along a motion of n joints in model order."""
 
     motion: Array
     """Shape (N, K, n); NaN where it is not known."""
@@ -54,7 +72,7 @@ class Along(NamedTuple):
 
 def limited(
     model: RobotModel,
-    results: Samples | Along,
+    results: Series,
     limits: MotionLimits | None = None,
     *,
     actuators: Actuators | None = None,

@@ -342,12 +342,13 @@ def _owners_in(
     if not owners['position']:
         others = [title for title in titles if title and title != TIME] or ['joint1']
         words = [title for title in others if title.isidentifier()] or ['joint1']
+        joint = others[0] if others[0].isidentifier() else 'JOINT'
         raise FileError(
             f"{name}: there are no positions; expected columns such as '{words[0]}.position', "
             f'with the names of the joints; the columns are {listed(given)}. Rename them (commas, '
             'semicolons, tabulators or spaces divide a CSV), or say in a line before them for '
-            f"each what it is: '# column {others[0]}: JOINT.position', with a joint of the robot "
-            'for JOINT.'
+            f"each what it is: '# column {others[0]}: {joint}.position', with the name of a joint "
+            'of the robot.'
         )
     if repeated := sorted({title for title in used if titles.count(title) > 1}):
         raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
