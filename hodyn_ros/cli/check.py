@@ -17,7 +17,6 @@ from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.analysis.recorded_signals import Recorded
 from hodyn_ros.analysis.stops import Excess, StopAnalysis, StopCause, find_stop_causes
 from hodyn_ros.analysis.stops import instant as tenths
-from hodyn_ros.cli.commands import OPTIONS_OF_MOTION
 from hodyn_ros.cli.output import PICTURES, instant, show, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
@@ -326,10 +325,10 @@ def _refuse_options(
         raise RequestError(
             f'{output}: expected a name that ends with {" or ".join(PICTURES)}.'
         )
-    for name, option in OPTIONS_OF_MOTION.items():
-        if name != 'topic' and getattr(given, name) != getattr(Given(given.robot), name):
+    for name in ('derivatives', 'rate', 'interpolation'):
+        if getattr(given, name) != getattr(Given(given.robot), name):
             raise RequestError(
-                f'{option} has no effect on a recording, which is looked at as it was sent or '
+                f'--{name} has no effect on a recording, which is looked at as it was sent or '
                 'measured (--recorded, --measured); leave it out.'
             )
 

@@ -184,9 +184,6 @@ _RECORDINGS = (
 )
 _GIVEN = {str(parameter.name) for parameter in (*_ROBOT, *_MOTION)}
 
-OPTIONS_OF_MOTION = {str(option.name): option.opts[-1] for option in _OF_MOTION}
-"""Names on the command line of what is said of a motion, by those in `Given`."""
-
 
 def verbatim_blocks(text: str) -> str:
     """Mark paragraphs with indented lines, such as examples, so that click does not fill them.
