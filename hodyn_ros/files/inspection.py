@@ -338,14 +338,16 @@ def _gaps(samples: Samples) -> str:
 
 def _jumps(model: RobotModel, samples: Samples) -> str:
     """Remark on steps that are far from those around them and faster than the joint, or none."""
-    from scipy.ndimage import median_filter
-
     if len(samples) <= _AROUND:
         return ''
     steps, times = np.diff(samples.motion[:, 0], axis=0), samples.times
     speeds = np.abs(steps) / np.diff(times)[:, None]
     limits = model.limits.velocity
     limits = np.where(np.isfinite(limits) & (limits > 0.0), limits, _USUAL_VELOCITY)
+    if (speeds <= limits).all():  # mostly; the rest takes longer
+        return ''
+    from scipy.ndimage import median_filter
+
     usual = median_filter(speeds, (_AROUND, 1), mode='nearest')
     excess = speeds / np.maximum(limits, _JUMP * usual)
     if excess.max() <= 1.0:
