@@ -37,9 +37,9 @@ from hodyn_ros.names import name_of, unit_of
 from hodyn_ros.plotting.checks import all_violations, unlimited_in
 from hodyn_ros.retiming.scaling import TimedMotion, UniformScaling, stretched
 from hodyn_ros.retiming.timings import NewTiming, new_timing
-from hodyn_ros.trajectory.planning import Waypoints, plan_motion
+from hodyn_ros.trajectory.planning import plan_motion
 from hodyn_ros.trajectory.rounding import fit_waypoints
-from hodyn_ros.trajectory.spline import STANDSTILL
+from hodyn_ros.trajectory.waypoints import STANDSTILL, Waypoints
 
 Array = NDArray[np.float64]
 

@@ -28,11 +28,11 @@ from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import MEASURED, Results, Samples, join_results
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import DERIVATIVES, listed
-from hodyn_ros.trajectory.piecewise import divided_times
-from hodyn_ros.trajectory.planning import Waypoints, plan_motion
+from hodyn_ros.trajectory.planning import plan_motion
 from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.smoother import Smoother, runs
-from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline, fit_spline
+from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
+from hodyn_ros.trajectory.waypoints import STANDSTILL, Waypoints, divided_times
 
 Item = TypeVar('Item')
 

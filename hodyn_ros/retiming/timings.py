@@ -27,7 +27,7 @@ from hodyn_ros.retiming.scaling import (
     uniform_scaling,
 )
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
-from hodyn_ros.trajectory.piecewise import divided_times
+from hodyn_ros.trajectory.waypoints import divided_times
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:

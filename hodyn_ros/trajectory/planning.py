@@ -7,7 +7,7 @@ state, and what joints do that are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,28 +19,14 @@ from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.names import INTERPOLATIONS, joint_order, listed
 from hodyn_ros.trajectory.jtc import (
     JtcMotion,
-    jtc_expansions,
     jtc_motion,
     segment_degrees,
     upsampled_velocities,
 )
-from hodyn_ros.trajectory.piecewise import (
-    BLOCK,
-    Extremes,
-    Immutable,
-    checked_positions,
-    checked_rows,
-    checked_times,
-    largest_values,
-    position_extremes,
-)
+from hodyn_ros.trajectory.motion import Extremes, PiecewiseMotion, position_extremes
 from hodyn_ros.trajectory.rounding import fit_waypoints
-from hodyn_ros.trajectory.spline import (
-    ORDER,
-    QUANTITIES,
-    STANDSTILL,
-    MotionSpline,
-)
+from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, MotionSpline
+from hodyn_ros.trajectory.waypoints import STANDSTILL, Immutable, Waypoints, checked_rows
 from hodyn_ros.typing import Array
 
 HOLD_DURATION = 1.0
@@ -61,62 +47,6 @@ _NOTICEABLE = 1e-3
 # Part of the range of a joint's waypoints from which on a deviation is worth a remark. Motions
 # through positions alone, evenly spaced, mostly stay below.
 _LARGE_DEVIATION = 0.5
-
-
-@shown
-@dataclass(frozen=True, eq=False)
-class Waypoints(Immutable):
-    """Points of a joint trajectory; immutable.
-
-    Raises
-    ------
-    TrajectoryError
-        If there is no joint or no point, shapes do not fit, times do not increase strictly, a
-        point has no positions, or a value is infinite or NaN where its row is given.
-    """
-
-    joint_names: tuple[str, ...]
-    """Names of the n joints, in the order of the columns."""
-    times: Array
-    """Times from the start of the N points, shape (N,) [s]."""
-    positions: Array
-    """Shape (N, n) [rad] or [m]."""
-    velocities: Array = None  # type: ignore[assignment]
-    """Shape (N, n) [rad/s] or [m/s]; rows of NaN where a point has none. None: all such rows."""
-    accelerations: Array = None  # type: ignore[assignment]
-    """Shape (N, n) [rad/s^2] or [m/s^2]; likewise."""
-
-    def __post_init__(self) -> None:
-        names = tuple(self.joint_names)
-        if not names:
-            raise TrajectoryError(
-                'joint_names is empty, expected the name of at least one joint.'
-            )
-        times = checked_times(self.times, fewest=1)
-        shape = (len(times), len(names))
-        fields = {
-            'times': times,
-            'positions': checked_positions(self.positions, len(times), names),
-            'velocities': checked_rows(self.velocities, 'velocities', shape, names)[0],
-            'accelerations': checked_rows(
-                self.accelerations, 'accelerations', shape, names
-            )[0],
-        }
-        object.__setattr__(self, 'joint_names', names)
-        for field, array in fields.items():
-            object.__setattr__(self, field, array)
-        super().__post_init__()
-
-    @property
-    def rows(self) -> tuple[Array, Array, Array]:
-        """Positions, velocities and accelerations.
-
-        Returns
-        -------
-        positions, velocities, accelerations : ndarray, shape (N, n)
-            Rows of NaN where a point has none.
-        """
-        return self.positions, self.velocities, self.accelerations
 
 
 class StartState(NamedTuple):
@@ -413,7 +343,7 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
     TrajectoryError
         If the spline has other times or another number of joints than the waypoints.
     """
-    n, durations = len(waypoints.joint_names), np.diff(waypoints.times)
+    n = len(waypoints.joint_names)
     if spline.states.shape[-1] != n:
         raise TrajectoryError(
             f'The spline has {spline.states.shape[-1]} joints, the waypoints have {n}.'
@@ -423,20 +353,13 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
             f'The spline has {len(spline.times)} waypoints from {spline.start_time!r} s to '
             f'{spline.end_time!r} s, the waypoints have other times.'
         )
-    rows = waypoints.times, *waypoints.rows
-    if np.any(segment_degrees(*rows[2:]) == 0):
+    if np.any(segment_degrees(*waypoints.rows[1:]) == 0):
         return np.full(n, np.nan)
-
-    def differences() -> Iterator[tuple[Array, Array]]:
-        for start in range(0, len(durations), BLOCK):
-            stop = min(start + BLOCK, len(durations))
-            difference = spline.expansions[start:stop].copy()
-            jtc = jtc_expansions(*(row[start : stop + 1] for row in rows))
-            difference[:, :, : jtc.shape[2]] -= jtc
-            yield durations[start:stop], difference
-
-    both, _, _ = largest_values(differences(), n)
-    return np.maximum(both[:n], both[n:])
+    expansions = spline.expansions.copy()
+    played = jtc_motion(waypoints.times, *waypoints.rows).expansions
+    expansions[:, :, : played.shape[2]] -= played
+    both = position_extremes(PiecewiseMotion(spline.times, expansions, 0))
+    return np.maximum(both.highest, -both.lowest)
 
 
 def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:

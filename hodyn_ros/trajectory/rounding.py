@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory.piecewise import BLOCK, taylor_weights
+from hodyn_ros.trajectory.motion import BLOCK, taylor_weights
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 from hodyn_ros.typing import Array, Flags, Indices
 
