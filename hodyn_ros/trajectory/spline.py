@@ -158,11 +158,21 @@ def _states_given(
         values[given[:, k], k] = rows[given[:, k]]
     fixed = given.copy()
     for index, boundary, name in ((0, start, 'start'), (-1, end, 'end')):
-        if boundary is not None:
-            _impose(boundary, name, values[index], given[index])
-            fixed[index] = given[index]
-        elif np.all(np.abs(values[index, 1:]) <= STANDSTILL):
-            fixed[index] = True
+        state, known = values[index, 1:], given[index, 1:]
+        if boundary is None:
+            fixed[index] |= np.all(np.abs(state) <= STANDSTILL)
+            continue
+        rows, asked = checked_rows(boundary, name, state.shape)
+        twice = np.flatnonzero(asked & known & np.any(rows != state, axis=1))
+        if len(twice):
+            k = twice[0]
+            raise TrajectoryError(
+                f'{name} asks for the {QUANTITIES[k + 1]} {rows[k].tolist()}, but the waypoint '
+                f'there has {state[k].tolist()}; give it once, or the same values twice.'
+            )
+        state[asked] = rows[asked]
+        fixed[index, 1:] |= asked
+        known |= asked
     return values, given, fixed
 
 
@@ -318,18 +328,3 @@ def _check_middles(spline: MotionSpline) -> None:
             f'positions up to {float(np.abs(spline.states[:, 0]).max())!r}. Check the units and '
             'merge waypoints that are too close.'
         )
-
-
-def _impose(boundary: ArrayLike, name: str, values: Array, given: Flags) -> None:
-    """Write a boundary condition into the values (5, n) and flags (5,) of the waypoint there."""
-    rows, is_given = checked_rows(boundary, name, (ORDER - 1, values.shape[-1]))
-    for k in range(1, ORDER):
-        row = rows[k - 1]
-        if not is_given[k - 1]:
-            continue
-        if given[k] and not np.array_equal(values[k], row):
-            raise TrajectoryError(
-                f'{name} asks for the {QUANTITIES[k]} {row.tolist()}, but the waypoint there has '
-                f'{values[k].tolist()}; give it once, or the same values twice.'
-            )
-        values[k], given[k] = row, True

@@ -222,51 +222,39 @@ def checked_positions(
     TrajectoryError
         If they have another shape, a row is missing, or a value is not finite.
     """
-    array = real_numbers(positions, 'positions')
     n_joints = None if joint_names is None else len(joint_names)
-    fits = array.ndim == 2 and len(array) == n_points and array.shape[1] > 0
-    if not fits or n_joints not in (None, array.shape[1]):
+    array, given = checked_rows(positions, 'positions', (n_points, n_joints), joint_names)
+    if not given.all():
         raise TrajectoryError(
-            f'positions has shape {array.shape}, expected ({n_points}, {n_joints or "n"}): one '
-            f'row for each of the {n_points} times, one column for each joint.'
-        )
-    missing = np.all(np.isnan(array), axis=1)
-    if np.any(missing):
-        raise TrajectoryError(
-            f'Waypoint {int(np.argmax(missing))} has no positions, which every waypoint needs; '
+            f'Waypoint {int(np.argmin(given))} has no positions, which every waypoint needs; '
             'velocities and accelerations alone are not integrated.'
         )
-    if not np.isfinite(array).all():
-        rule = 'all positions must be finite'
-        _refuse(~np.isfinite(array), array, 'positions', rule, joint_names)
     return array
 
 
 def checked_rows(
     values: ArrayLike | None,
     name: str,
-    shape: tuple[int, ...],
+    shape: tuple[int, int | None],
     joint_names: Sequence[str] | None = None,
 ) -> tuple[Array, Flags]:
     """Values that may leave whole rows open, and the rows that are given.
 
-    The values are those given, of the given shape, with rows of NaN where nothing is; None: no row
-    is. `name` and `joint_names`, of the columns, are for messages.
-
     Parameters
     ----------
     values : array-like, optional
-        Of the given shape; rows of NaN are not given.
+        Rows of NaN are not given; None: no row is.
     name : str
-        Of the values.
+        Of the values, for messages.
     shape : tuple of int
-        (N, n)
+        Wanted, (N, n); n is None if any number of columns but zero will do.
     joint_names : sequence of str, optional
-        Of the n columns.
+        Of the n columns, for messages.
 
     Returns
     -------
     values : ndarray, shape (N, n)
+        With rows of NaN where nothing is given.
     given : ndarray of bool, shape (N,)
 
     Raises
@@ -274,31 +262,27 @@ def checked_rows(
     TrajectoryError
         If they have another shape, or a value is not finite where its row is given.
     """
-    if values is None:
-        return np.full(shape, np.nan), np.zeros(shape[0], dtype=np.bool_)
-    array = real_numbers(values, name)
-    if array.shape != shape:
+    N, n = shape
+    array = np.full((N, n or 0), np.nan) if values is None else real_numbers(values, name)
+    if (
+        array.ndim != 2
+        or len(array) != N
+        or array.shape[1] != (n or max(1, array.shape[-1]))
+    ):
         raise TrajectoryError(
-            f'{name} has shape {array.shape}, expected {shape} with rows of NaN where nothing is '
-            'given.'
+            f'{name} has shape {array.shape}, expected ({N}, {n or "n"}): one column for each '
+            'joint, with rows of NaN where nothing is given.'
         )
-    given = ~np.all(np.isnan(array), axis=1)
-    bad = given[:, None] & ~np.isfinite(array)
-    if bad.any():
-        rule = 'a row is either given with finite values or all NaN'
-        _refuse(bad, array, name, rule, joint_names)
+    given: Flags = ~np.isnan(array).all(axis=1)
+    bad = np.argwhere(given[:, None] & ~np.isfinite(array)).tolist()
+    if bad:
+        row, column = bad[0]
+        joint = f' (joint {joint_names[column]})' if joint_names is not None else ''
+        raise TrajectoryError(
+            f'{name}[{row}, {column}] is {array[row, column]}{joint}; a row is either given with '
+            'finite values or all NaN.'
+        )
     return array, given
-
-
-def _refuse(
-    bad: Flags, array: Array, name: str, rule: str, joint_names: Sequence[str] | None
-) -> None:
-    """Refuse an array for the first value that is bad, with the rule that it breaks."""
-    row, column = (int(index) for index in np.argwhere(bad)[0])
-    joint = f' (joint {joint_names[column]})' if joint_names is not None else ''
-    raise TrajectoryError(
-        f'{name}[{row}, {column}] is {array[row, column]}{joint}; {rule}.'
-    )
 
 
 def standing(times: Array, values: Array, given: Flags) -> Flags:
