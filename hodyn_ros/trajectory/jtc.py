@@ -148,6 +148,8 @@ def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
     spline = BSpline(np.arange(-_DEGREE, len(c) + 1.0), c, _DEGREE)
     knots = np.arange(len(c) - _DEGREE + 1.0)
     at_knots = np.stack([spline.derivative(k)(knots) for k in range(_DEGREE)], axis=1)
+    # By differences: between equal coefficients the motion rests to the bit.
+    at_knots[:, 0] = c[2:-2] + at_knots[:, 2] / 4.0 - at_knots[:, 4] / 30.0
     expansions = np.empty((len(c) - _DEGREE, 2, _DEGREE + 1, c.shape[1]))
     expansions[:, 0, :_DEGREE], expansions[:, 1, :_DEGREE] = at_knots[:-1], at_knots[1:]
     expansions[:, :, _DEGREE] = np.diff(c, _DEGREE, axis=0)[:, None]
