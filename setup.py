@@ -97,8 +97,8 @@ setup(
         'identify': ['clarabel>=0.6'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
-        # Data sets of many motions by several processes, on this machine or others.
-        'cluster': ['cryptography>=3.4', 'dask[distributed]>=2022.1'],
+        # Data sets of many motions on a cluster.
+        'cluster': ['dask[distributed]>=2022.1'],
         # Formulas as MathML need this docutils, and with it Python 3.11.
         'doc': ['docutils>=0.22', 'sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
@@ -116,7 +116,6 @@ setup(
         'test': [
             'catkin-pkg>=1.0',
             'clarabel>=0.6',
-            'cryptography>=3.4',
             'dask[distributed]>=2022.1',
             'docutils>=0.17',
             'hypothesis>=6.0',

@@ -84,7 +84,7 @@ def name_of(quantity: str) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Write a number with some significant digits; infinite ones, which limit nothing, as -.
+    """Write a number with some significant digits; what is infinite or not known in words.
 
     Parameters
     ----------
@@ -96,8 +96,10 @@ def number(value: float, digits: int = 4) -> str:
     -------
     str
     """
-    if not math.isfinite(value):
-        return 'nan' if math.isnan(value) else '-'
+    if math.isnan(value):
+        return 'unknown'
+    if math.isinf(value):
+        return 'infinite' if value > 0.0 else '-infinite'
     text = f'{value:.{digits}g}'
     if 'e' in text and 1e-4 <= abs(value) < 1e7:
         text = (

@@ -32,7 +32,6 @@ sys.path.insert(0, str(HERE))
 TEST_PACKAGES = {
     'casadi',
     'catkin_pkg',
-    'cryptography',
     'distributed',
     'docutils',
     'hypothesis',

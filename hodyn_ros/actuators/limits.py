@@ -6,7 +6,7 @@ error of its own (`DeflectionError`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike
 from hodyn_ros.actuators.assignment import Actuators, check_mapping
 from hodyn_ros.checks import first_not_finite
 from hodyn_ros.errors import ActuatorError, MotionError
-from hodyn_ros.model.violations import Violation, worst_violations
+from hodyn_ros.model.limits import LIMITED
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import Quantity, Violation, order_of
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -117,6 +119,64 @@ def spring_deflections(actuators: Actuators, motors: MotorMotion) -> Array:
     return deflection
 
 
+def motor_quantities(
+    model: RobotModel,
+    motors: MotorMotion | None,
+    motor_names: Sequence[str],
+    motor_joints: Sequence[str],
+    limits: MotorLimits | None = None,
+    actuators: Actuators | None = None,
+    every_order: bool = False,
+) -> Iterator[Quantity]:
+    """Quantities of motors and springs along a motion beside their limits.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motors : MotorMotion or None
+        Of N samples; NaN where they are not known. None: of no sample.
+    motor_names, motor_joints : sequence of str
+        The m motors, and the joint that each moves.
+    limits : MotorLimits, optional
+        By default there are none.
+    actuators : Actuators, optional
+        With them the deflection of a joint is that of its most deflected spring, else the mean.
+    every_order : bool
+        Whether positions of the motors, which have no limits, come first.
+
+    Yields
+    ------
+    Quantity
+        Each of `MOTOR_QUANTITIES`; NaN if there are fewer orders.
+    """
+    linear = {
+        name: kind == 'prismatic'
+        for name, kind in zip(model.joint_names, model.joint_types)
+    }
+    series = {} if motors is None else motors._asdict()
+    if motors is not None and actuators is not None:
+        series['deflection'] = _worst_deflections(actuators, motors)
+    further = [('', 'position', 0)] * every_order
+    for quantity, kind, order in (*further, *LIMITED[-len(MOTOR_QUANTITIES) :]):
+        of_motors = kind != 'deflection'
+        names = tuple(motor_names) if of_motors else model.joint_names
+        is_linear = tuple(linear[joint] for joint in (motor_joints if of_motors else names))
+        upper = getattr(limits, quantity, np.full(len(names), np.inf))
+        values = order_of(series.get(kind, np.empty((0, 0, len(names)))), order)
+        yield Quantity(quantity, kind, order, names, is_linear, values, -upper, upper)
+
+
+def _worst_deflections(actuators: Actuators, motors: MotorMotion) -> Array:
+    """Deflections (N, 1, n) of the most deflected spring of each joint."""
+    own = spring_deflections(actuators, motors)[:, 0]
+    deflection = motors.deflection[:, :1].copy()
+    for item in actuators.driven:
+        of_joint = own[:, item.motors]
+        worst = np.abs(np.nan_to_num(of_joint)).argmax(axis=1)
+        deflection[:, 0, item.joint] = of_joint[np.arange(len(own)), worst]
+    return deflection
+
+
 def find_motor_violations(
     actuators: Actuators, limits: MotorLimits, motion: MotorMotion
 ) -> tuple[Violation, ...]:
@@ -152,22 +212,8 @@ def find_motor_violations(
                 f'(derivative {order}, column {column}) is {array[where]}, '
                 'expected finite numbers.'
             )
-    whole = type(motion)(*samples)
-    own = spring_deflections(actuators, whole)[:, 0]
-    deflection = whole.deflection[:, :1].copy()
-    for item in actuators.driven:
-        # Of each joint, the most deflected spring.
-        worst = item.motors.start + np.abs(own[:, item.motors]).argmax(axis=1)
-        deflection[:, 0, item.joint] = own[np.arange(N), worst]
-    motors, joints = actuators.motor_names, actuators.model.joint_names
-    found: list[Violation] = []
-    for quantity, values, order, names in (
-        ('motor_velocity', whole.position, 1, motors),
-        ('motor_torque', whole.torque, 0, motors),
-        ('motor_torque_rate', whole.torque, 1, motors),
-        ('deflection', deflection, 0, joints),
-    ):
-        if values.shape[1] > order:
-            limit = getattr(limits, quantity)
-            found += worst_violations(quantity, names, values[:, order], -limit, limit)
-    return tuple(found)
+    joints = actuators.model.joint_names
+    owners = [joints[j] for j in actuators.joint_of_motor]
+    whole = type(motion)(*samples), actuators.motor_names, owners
+    found = motor_quantities(actuators.model, *whole, limits, actuators)
+    return tuple(item for quantity in found for item in quantity.violations())

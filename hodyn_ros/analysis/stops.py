@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from hodyn_ros.analysis.limits import find_unlimited, no_limit
 from hodyn_ros.analysis.recorded_signals import (
     EFFORT,
     FEWEST,
@@ -26,7 +27,6 @@ from hodyn_ros.analysis.recorded_signals import (
     measured_signals,
     repeats,
 )
-from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
 from hodyn_ros.errors import MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel

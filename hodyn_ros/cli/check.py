@@ -15,10 +15,10 @@ import click
 import numpy as np
 
 from hodyn_ros import plotting
+from hodyn_ros.analysis.limits import Unlimited, no_limit
 from hodyn_ros.analysis.recorded_signals import Recorded
 from hodyn_ros.analysis.stops import StopAnalysis, StopCause, find_stop_causes
 from hodyn_ros.analysis.stops import instant as tenths
-from hodyn_ros.analysis.unlimited import Unlimited, no_limit
 from hodyn_ros.cli.commands import OPTIONS_OF_MOTION
 from hodyn_ros.cli.output import (
     PICTURES,

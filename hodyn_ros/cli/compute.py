@@ -238,9 +238,9 @@ def _compute_files(
         given.motion,
         output,
         actuators=problem.actuators,
+        reading=given.reading,
+        computing=given.computing,
         **options,
-        **given.reading,
-        **given.computing,
     )
     try:
         with raised(), progress('Computing') as update:

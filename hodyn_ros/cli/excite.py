@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from hodyn_ros.analysis.unlimited import no_limit
+from hodyn_ros.analysis.limits import no_limit
 from hodyn_ros.cli.output import echo_json, number, progress, table
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.files import Results, ResultsWriter, Samples, compute

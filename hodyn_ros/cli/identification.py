@@ -21,13 +21,13 @@ from hodyn_ros.cli.output import (
     PICTURES,
     echo_json,
     number,
-    plain,
     progress,
     show_remarks,
     table,
     written,
 )
 from hodyn_ros.cli.problem import URDF_ALONE, Given, Problem, load_problem, parameter_file
+from hodyn_ros.display import plain
 from hodyn_ros.errors import RequestError
 from hodyn_ros.identification import outputs
 from hodyn_ros.identification.compare import Comparison

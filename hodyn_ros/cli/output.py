@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import click
-import numpy as np
 
+from hodyn_ros.display import Answer, plain
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files.files import Replacement
 from hodyn_ros.interrupts import cleaned_up
@@ -88,34 +87,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return '\n'.join(map(str.rstrip, captured.get().splitlines()))
 
 
-def plain(value: Any) -> Any:
-    """Turn arrays, named tuples and numbers of NumPy into what JSON knows.
-
-    JSON has no infinite numbers: they become null, as do those that are not known.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    object
-        Dictionaries, lists, strings, numbers, bools and None; what is none of these as its
-        text.
-    """
-    if hasattr(value, '_asdict'):
-        value = value._asdict()
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (str, int)) else str(value)
-
-
 def echo_json(value: Any) -> None:
     """Print a value as JSON.
 
@@ -125,6 +96,18 @@ def echo_json(value: Any) -> None:
         Anything that `plain` takes.
     """
     click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def show(answer: Answer, as_json: bool) -> None:
+    """Print an answer.
+
+    Parameters
+    ----------
+    answer : Answer
+    as_json : bool
+        As JSON, for programs; otherwise for people.
+    """
+    click.echo(answer.json if as_json else str(answer))
 
 
 def show_remarks(remarks: Sequence[str]) -> None:

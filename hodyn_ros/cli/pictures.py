@@ -16,7 +16,7 @@ from urllib.parse import quote
 import click
 
 from hodyn_ros import plotting
-from hodyn_ros.analysis.unlimited import no_limit
+from hodyn_ros.analysis.limits import no_limit
 from hodyn_ros.cli.output import PICTURES, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError

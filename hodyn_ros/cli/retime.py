@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.analysis.unlimited import Unlimited, kept
+from hodyn_ros.analysis.limits import Unlimited, kept
 from hodyn_ros.cli.output import echo_json, number, progress, show_remarks
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.dynamics.inverse import inverse_dynamics

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,20 @@ from typing import Any
 import click
 import numpy as np
 
-from hodyn_ros.analysis.unlimited import find_unlimited
-from hodyn_ros.cli.output import echo_json, name_of, number, table
+from hodyn_ros.analysis.limits import find_unlimited
+from hodyn_ros.cli.output import show
 from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem, read_actuators
 from hodyn_ros.codegen.generate import generate_code
 from hodyn_ros.codegen.statements import identifier
 from hodyn_ros.control.tracking import TrackingController, tracking_controller
+from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, write_results
-from hodyn_ros.model.limits import FALLING, MAGNITUDES, Limits
+from hodyn_ros.model.limits import MAGNITUDES, Limits
 from hodyn_ros.model.mechanism import BASE, Closure
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
-from hodyn_ros.names import listed
+from hodyn_ros.names import listed, name_of, number
 from hodyn_ros.plotting.labels import label_of
 from hodyn_ros.retiming import retime
 from hodyn_ros.trajectory.jtc import JtcMotion
@@ -41,6 +43,18 @@ _FRICTION_UNITS = {
     'phi3': ('rad/s', 'm/s'),
     'offset': ('N m', 'N'),
 }
+_OTHER_ROBOTS = """\
+Also robots of robot_descriptions (gen3, xarm7, ...), of ROS packages
+(my_package/urdf/robot.urdf), and files (robot.urdf, robot.urdf.xacro, robot.sdf,
+robot.xml with MJCF).
+hodyn info ROBOT shows what is known of one, hodyn info --help how they are named."""
+_OF_FOLLOWERS = (
+    Column('name', 'follows'),
+    Column('law', 'position'),
+    Column('reach', 'limits'),
+    Column('velocity', infinite='none'),
+    Column('mass', unit='kg'),
+)
 
 
 def info(given: Given, as_json: bool) -> None:
@@ -53,65 +67,125 @@ def info(given: Given, as_json: bool) -> None:
     as_json : bool
         Whether JSON is printed instead of tables.
     """
-    if not given.robot:
-        echo_json(_robots()) if as_json else click.echo(_text_of_robots())
-        return
-    problem = load_problem(given, quiet=True)
-    data = _data(problem)
-    if as_json:
-        echo_json(data)
-    else:
-        click.echo(_text(problem, data))
+    show(about(load_problem(given, quiet=True)) if given.robot else _robots(), as_json)
 
 
-def _robots() -> dict[str, list[str]]:
+def _robots() -> Answer:
     """Names of robots by the package that they come with."""
-    return {'hodyn_ros': [*BUNDLED], EXAMPLE_ROBOT_DATA: example_names()}
-
-
-def _text_of_robots() -> str:
-    """Names of robots for people, package by package."""
-    lines = []
-    for package, names in _robots().items():
+    robots = {'hodyn_ros': [*BUNDLED], EXAMPLE_ROBOT_DATA: example_names()}
+    parts = []
+    for package, names in robots.items():
         absent = f'not installed: pip install {package} adds about 70 robots'
         text = textwrap.fill(', '.join(names) or absent, 90, break_on_hyphens=False)
-        lines += [f'{package}:', textwrap.indent(text, '  '), '']
-    return '\n'.join(
-        [
-            *lines,
-            'Also robots of robot_descriptions (gen3, xarm7, ...), of ROS packages',
-            '(my_package/urdf/robot.urdf), and files (robot.urdf, robot.urdf.xacro, robot.sdf,',
-            'robot.xml with MJCF).',
-            'hodyn info ROBOT shows what is known of one, hodyn info --help how they are named.',
-        ]
-    )
+        parts.append(f'{package}:\n{textwrap.indent(text, "  ")}')
+    return Answer([*parts, _OTHER_ROBOTS], robots)
 
 
-def _data(problem: Problem) -> dict[str, Any]:
-    """Everything for programs; masses in kg, all else in rad, m, N m, N and s."""
+def about(problem: Problem) -> Answer:
+    """Joints, limits, friction and masses of a robot, and what is doubtful in its description.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    Answer
+        Masses in kg, all else in rad, m, N m, N and s.
+    """
     # Other commands need not wait.
     from hodyn_ros.identification.outputs import friction_config
 
-    model, limits, actuators = problem.model, problem.limits, problem.actuators
-    tree = model.tree
+    model, limits, closure = problem.model, problem.limits, problem.model.closure
     links: dict[int, list[str]] = {}
     for name, frame in model.links.items():
         links.setdefault(frame.body, []).append(name)
-    masses = model.M_body[:, 5, 5]
+    joints = _joints(problem, links)
+    mimics = _followers(model, links)
+    friction = friction_config(model)
+    unlimited = find_unlimited(
+        model, limits, actuators=problem.actuators, motor_limits=problem.motor_limits
+    )
+    loops = [] if closure is None else _loops(closure)
+    data = {
+        'name': model.name,
+        'path': problem.source.path,
+        'origin': problem.source.origin,
+        'base_link': model.base_link,
+        'tip_link': model.tip_link,
+        'gravity': model.gravity,
+        'moving_mass': model.M_body[:, 5, 5].sum(),
+        'limits_from': problem.limits_from,
+        'joints': joints,
+        'unlimited': unlimited,
+        'friction': friction,
+        'mimic_joints': mimics,
+        'loops': loops,
+        'fixed_links': links.get(BASE, []),
+        'remarks': list(problem.remarks),
+        'warnings': model.warnings,
+        'provenance': model.provenance.lines(),
+    }
+    count = f'{len(joints)} joint{"" if len(joints) == 1 else "s"}'
+    count += f', {len(mimics)} that follow' * bool(mimics)
+    lines = {
+        'description': f'{problem.source.path} ({problem.source.origin})',
+        'links': f'from {model.base_link}, '
+        + (f'to {model.tip_link}' if model.tip_link else 'whole tree'),
+        'gravity': f'{" ".join(map(number, model.gravity))} m/s^2',
+        'limits': problem.limits_from,
+        'not limited': '; '.join(item.text for item in unlimited) or 'nothing',
+        'friction': _friction_from(problem),
+    }
+    head = f'{model.name}: {count}, {number(data["moving_mass"])} kg in motion'
+    parts: list[Table | str] = [
+        '\n'.join([head, *(f'  {what:<11}  {text}' for what, text in lines.items())]),
+        _joint_table(joints),
+        _falling(joints),
+        Table('', _OF_FOLLOWERS, [*map(_law, mimics)]) if mimics else '',
+    ]
+    if closure is not None:
+        # What closing leaves of a zero is none of the start.
+        start = [*zip(closure.tree.joint_names, np.round(closure.start, 8) + 0.0)]
+        moved = listed((closure.tree.joint_names[j] for j in closure.dependent), len(start))
+        parts += [
+            Table('', [Column('name', 'loop'), Column('kind'), Column('between')], loops),
+            f'joints that the loops move: {moved}\n'
+            f'closed at: {", ".join(f"{name} {number(x)}" for name, x in start)}',
+            closure.remark,
+        ]
+    if friction:
+        parts.append(_friction_table(model, friction))
+    if problem.actuators is not None:
+        rows = [{'joint': joint['name'], **joint['actuator']} for joint in joints]
+        columns = Column('joint'), Column('type', 'actuator'), Column('motors')
+        parts.append(Table('', columns, rows))
+    parts += [f'warning: {text}' for text in (*problem.remarks, *model.warnings)]
+    return Answer(parts, data)
+
+
+def _reach(limits: Mapping[str, float]) -> str:
+    """Range of positions between the limits that there are."""
+    ends = limits.get('lower', -np.inf), limits.get('upper', np.inf)
+    texts = [number(end) if np.isfinite(end) else 'open' for end in ends]
+    return ' to '.join(texts) if np.isfinite(ends).any() else 'none'
+
+
+def _joints(problem: Problem, links: dict[int, list[str]]) -> list[dict[str, Any]]:
+    """Records of the joints, with the links that they move by their bodies."""
+    model, limits, actuators = problem.model, problem.limits, problem.actuators
     joints = []
     for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
         body, linear = model.body_names.index(name), kind == 'prismatic'
-        entry = {
+        joint = {
             'name': name,
             'type': kind,
             'units': {
                 what: label_of(what, linear).plain_unit
                 for what in ('position', *MAGNITUDES)
             },
-            'lower': limits.lower[j],
-            'upper': limits.upper[j],
-            **{what: getattr(limits, what)[j] for what in (*MAGNITUDES, *FALLING)},
-            'mass': masses[body],
+            **{what: values[j] for what, values in limits._asdict().items()},
+            'mass': model.M_body[body, 5, 5],
             'links': links.get(body, []),
         }
         if actuators is not None:
@@ -122,128 +196,67 @@ def _data(problem: Problem) -> dict[str, Any]:
                 for motor in actuators.motor_names[item.motors]
             ]
             of_type = type(actuators[name]).__name__
-            entry['actuator'] = {'type': of_type, 'motors': listed(motors)}
-        joints.append(entry)
+            joint['actuator'] = {'type': of_type, 'motors': listed(motors)}
+        joints.append(joint)
+    return joints
+
+
+def _followers(model: RobotModel, links: dict[int, list[str]]) -> list[dict[str, Any]]:
+    """Records of the joints that follow others, with the links that they move by their bodies."""
+    tree = model.tree
+    return [
+        {
+            'name': name,
+            'limits': {
+                what: limit
+                for what, limit in tree.follower_limits.get(name, Limits())
+                ._asdict()
+                .items()
+                if what != 'effort' and np.isfinite(limit)
+            },
+            'follows': tree.joint_names[tree.coordinate[body]],
+            'multiplier': tree.multiplier[body],
+            'offset': tree.offset[body],
+            'mass': model.M_body[body, 5, 5],
+            'links': links.get(body, []),
+        }
+        for body, name in enumerate(tree.body_names)
+        if name not in tree.joint_names
+    ]
+
+
+def _law(follower: dict[str, Any]) -> dict[str, Any]:
+    """A record of a follower as people see it."""
+    factor, offset = (number(follower[key]) for key in ('multiplier', 'offset'))
+    known = follower['limits']
     return {
-        'name': model.name,
-        'path': problem.source.path,
-        'origin': problem.source.origin,
-        'base_link': model.base_link,
-        'tip_link': model.tip_link,
-        'gravity': model.gravity,
-        'moving_mass': masses.sum(),
-        'limits_from': problem.limits_from,
-        'joints': joints,
-        'unlimited': find_unlimited(
-            model, limits, actuators=actuators, motor_limits=problem.motor_limits
-        ),
-        'friction': friction_config(model),
-        'mimic_joints': [
-            {
-                'name': name,
-                'limits': {
-                    what: limit
-                    for what, limit in tree.follower_limits.get(name, Limits())
-                    ._asdict()
-                    .items()
-                    if what != 'effort' and np.isfinite(limit)
-                },
-                'follows': tree.joint_names[tree.coordinate[body]],
-                'multiplier': tree.multiplier[body],
-                'offset': tree.offset[body],
-                'mass': masses[body],
-                'links': links.get(body, []),
-            }
-            for body, name in enumerate(tree.body_names)
-            if name not in tree.joint_names
-        ],
-        'loops': _loops(model),
-        'fixed_links': links.get(BASE, []),
-        'remarks': list(problem.remarks),
-        'warnings': model.warnings,
-        'provenance': model.provenance.lines(),
+        **follower,
+        'law': f'{factor} * {follower["follows"]} + {offset}',
+        'reach': _reach(known),
+        'velocity': known.get('velocity', np.inf),
     }
 
 
-def _loops(model: RobotModel) -> list[dict[str, str]]:
-    """What closes the loops of a model."""
-    if model.closure is None:
-        return []
+def _loops(closure: Closure) -> list[dict[str, str]]:
+    """Records of what closes the loops of a model."""
     loops = [
-        {'name': loop.name, 'kind': loop.kind, 'between': f'{loop.link_a}, {loop.link_b}'}
-        for loop in model.closure.loops
+        (loop.name, loop.kind, f'{loop.link_a}, {loop.link_b}') for loop in closure.loops
     ]
-    couplings = [
-        {'name': c.name, 'kind': 'coupling', 'between': ', '.join((*c.followed, c.joint))}
-        for c in model.closure.couplings
+    loops += [
+        (item.name, 'coupling', ', '.join((*item.followed, item.joint)))
+        for item in closure.couplings
     ]
-    return loops + couplings
+    return [dict(zip(('name', 'kind', 'between'), loop)) for loop in loops]
 
 
-def _text(problem: Problem, data: dict[str, Any]) -> str:
-    """Everything for people."""
-    joints, mimics = data['joints'], data['mimic_joints']
-    count = f'{len(joints)} joint{"" if len(joints) == 1 else "s"}'
-    count += f', {len(mimics)} that follow' if mimics else ''
-    tip = f'to {data["tip_link"]}' if data['tip_link'] else 'whole tree'
-    lines = [
-        f'{data["name"]}: {count}, {number(data["moving_mass"])} kg in motion',
-        f'  description  {data["path"]} ({data["origin"]})',
-        f'  links        from {data["base_link"]}, {tip}',
-        f'  gravity      {" ".join(map(number, data["gravity"]))} m/s^2',
-        f'  limits       {data["limits_from"]}',
-        f'  not limited  {"; ".join(item.text for item in data["unlimited"]) or "nothing"}',
-        f'  friction     {_friction_from(problem)}',
-        '',
-        _joint_table(joints),
-        *_falling_lines(joints),
-    ]
-    if mimics:
-        rows = []
-        for mimic in mimics:
-            factor, offset = number(mimic['multiplier']), number(mimic['offset'])
-            law = f'{factor} * {mimic["follows"]} + {offset}'
-            known = mimic['limits']
-            low, high = (number(known.get(end, np.inf)) for end in ('lower', 'upper'))
-            velocity = number(known.get('velocity', np.inf))
-            rows.append(
-                (mimic['name'], law, f'{low} to {high}', velocity, number(mimic['mass']))
-            )
-        head = ('follows', 'position', 'limits', 'velocity', 'mass\n[kg]')
-        lines += ['', table(head, rows)]
-    lines += _loop_lines(problem.model.closure, data['loops'])
-    if data['friction']:
-        lines += ['', _friction_table(problem.model, data['friction'])]
-    if problem.actuators is not None:
-        rows = [(joint['name'], *joint['actuator'].values()) for joint in joints]
-        lines += ['', table(('joint', 'actuator', 'motors'), rows)]
-    for remark in (*data['remarks'], *data['warnings']):
-        lines += ['', f'warning: {remark}']
-    return '\n'.join(lines)
-
-
-def _falling_lines(joints: list[dict[str, Any]]) -> list[str]:
+def _falling(joints: list[dict[str, Any]]) -> str:
     """Which limits of the velocity depend on the position."""
     names = [joint['name'] for joint in joints if np.isfinite(joint['deceleration_limit'])]
     text = (
         f'The velocity limits of {listed(names)} fall towards the limits of the position (see '
         'position_based_velocity_limits in the documentation of URDF).'
     )
-    return ['', text] * bool(names)
-
-
-def _loop_lines(closure: Closure | None, loops: list[dict[str, str]]) -> list[str]:
-    """Table of what closes loops, the joints that follow from the others, and what is dropped."""
-    if closure is None:
-        return []
-    rows = [(loop['name'], loop['kind'], loop['between']) for loop in loops]
-    followers = ', '.join(closure.tree.joint_names[j] for j in closure.dependent)
-    lines = ['', table(('loop', 'kind', 'between'), rows)]
-    lines += ['', f'joints that the loops move: {followers}']
-    # What closing leaves of a zero is none of the start.
-    closed_at = zip(closure.tree.joint_names, np.round(closure.start, 8) + 0.0)
-    lines += [f'closed at: {", ".join(f"{name} {number(x)}" for name, x in closed_at)}']
-    return [*lines, '', closure.remark] if closure.remark else lines
+    return text * bool(names)
 
 
 def _friction_from(problem: Problem) -> str:
@@ -264,38 +277,31 @@ def _friction_from(problem: Problem) -> str:
     )
 
 
-def _friction_table(model: RobotModel, laws: dict[str, dict[str, float]]) -> str:
+def _friction_table(model: RobotModel, laws: dict[str, dict[str, float]]) -> Table:
     """Laws by the keys that they have in parameter files."""
     linear = sorted({not model.X[model.body_names.index(name), :3].any() for name in laws})
-    heads = {
-        key: f'{key}\n[{", ".join(units[kind] for kind in linear)}]'
+    columns = [
+        Column(key, key, ', '.join(units[kind] for kind in linear))
         for key, units in _FRICTION_UNITS.items()
         if any(law.get(key) for law in laws.values())
-    }
-    rows = [
-        (name, *(number(law.get(key, np.inf)) for key in heads))
-        for name, law in laws.items()
     ]
-    return table(('friction', *heads.values()), rows)
+    records = [{'joint': name, **law} for name, law in laws.items()]
+    return Table('', [Column('joint', 'friction'), *columns], records)
 
 
-def _joint_table(joints: list[dict[str, Any]]) -> str:
+def _joint_table(joints: list[dict[str, Any]]) -> Table:
     """Joints and their limits."""
-    linear = sorted({joint['type'] == 'prismatic' for joint in joints})
     # Hardly any robot states this one.
     is_stated = any(np.isfinite(joint['effort_ddot']) for joint in joints)
-    shown = [what for what in MAGNITUDES if is_stated or what != 'effort_ddot']
-    titles = []
-    for what in ('position', *shown):
-        units = dict.fromkeys(label_of(what, kind).plain_unit for kind in linear)
-        titles.append(f'{name_of(what)}\n[{", ".join(units)}]')
-    rows = []
-    for joint in joints:
-        ends = [joint['lower'], joint['upper']]
-        reach = ' to '.join(map(number, ends)) if np.isfinite(ends).any() else '-'
-        values = (number(joint[what]) for what in (*shown, 'mass'))
-        rows.append((joint['name'], joint['type'], reach, *values))
-    return table(('joint', 'type', *titles, 'mass\n[kg]'), rows)
+    columns = [Column('name', 'joint'), Column('type')]
+    for what in (
+        'position',
+        *(each for each in MAGNITUDES if is_stated or each != 'effort_ddot'),
+    ):
+        unit = ', '.join(dict.fromkeys(joint['units'][what] for joint in joints))
+        columns.append(Column(what, name_of(what), unit, infinite='none'))
+    columns.append(Column('mass', unit='kg'))
+    return Table('', columns, [{**joint, 'position': _reach(joint)} for joint in joints])
 
 
 def generate(

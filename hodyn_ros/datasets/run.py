@@ -1,34 +1,53 @@
-"""What is done with a data set: of which robot, from where, how, and where to."""
+"""The efforts of many motions: all inputs of a data set, by all cores or a cluster, resumable.
+
+A line of ``_hodyn/done.jsonl`` in the output folder says of a result what it was made from. It is
+written after the result has got its name: a run that is killed leaves results without lines at
+most, which are made again.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import pickle
+import shutil
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from hodyn_ros.checks import check_choice, checked_number
+from hodyn_ros.datasets.inputs import Inputs, find_inputs, input_state
+from hodyn_ros.datasets.workers import Job, Outcome, Task, outcomes
 from hodyn_ros.errors import BatchError
 from hodyn_ros.files.compute import refuse_other_robot
 from hodyn_ros.files.derivatives import How
-from hodyn_ros.files.files import SUFFIXES, PathLike
+from hodyn_ros.files.files import SUFFIXES
+from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
 
-Inputs = Union[PathLike, Sequence[PathLike]]  # noqa: UP007
+try:
+    import fcntl
+except ImportError:  # only POSIX has it; elsewhere, two runs at once are not noticed
+    fcntl = None  # type: ignore[assignment]
 
-_LEAST = {'order': 0, 'chunk': 1, 'part_rows': 1, 'workers': 0}
-_CHOICES = {
-    'suffix': SUFFIXES,
-    'on_change': ('recompute', 'refuse'),
-    'fingerprint': ('quick', 'content'),
+_OPTIONS = {
+    'reading': ('topic', 'joint_names', 'index', 'expressed_in', 'acting'),
+    'computing': ('order', 'derivatives', 'interpolation', 'rate', 'estimator'),
 }
-_READING = ('joint_names', 'topic', 'expressed_in', 'acting')
-_COMPUTING = ('order', 'derivatives', 'interpolation', 'rate', 'estimator')
-_RESULT = (*_COMPUTING, *_READING, 'motion_column', 'suffix')
+_HIDDEN = '_hodyn'  # Readers of data sets leave out what begins with an underscore.
 
 
 @dataclass(frozen=True)
@@ -42,130 +61,346 @@ class DatasetRun:
     ModelError
         If the robot cannot be used.
     MotionError
-        If derivatives, order, interpolation, rate or estimator cannot be used.
+        If an option in `computing` cannot be used.
+
+    Examples
+    --------
+    >>> from hodyn_ros.datasets import DatasetRun
+    >>> run = DatasetRun('panda', 'recordings', 'efforts', computing={'order': 1}, workers=4)
     """
 
     model: RobotModel
     """Also what `RobotModel.from_urdf` takes."""
     inputs: Inputs
-    """Folders, files, bags or patterns; see `find_inputs`."""
+    """Folders, files, bags or patterns, or a list of these."""
     output_folder: Path
-    """Made if needed. It also holds the folder `_hodyn` with records and errors."""
+    """Made if needed. Its folder `_hodyn` says what the results were made from."""
     actuators: Actuators | None = None
-    order: int = 2
-    """Highest derivative of the efforts."""
-    derivatives: str = 'auto'
-    """This, `interpolation`, `rate` and `estimator`: see `hodyn_ros.files.to_motion`."""
-    interpolation: str = 'spline'
-    rate: float | None = None
-    estimator: Mapping[str, Any] = field(default_factory=dict)
-    topic: str | None = None
-    """This, `joint_names`, `expressed_in`, `acting`: see `hodyn_ros.files.iterate_motion`."""
-    joint_names: Sequence[str] | None = None
-    expressed_in: str | None = None
-    acting: str | None = None
-    motion_column: str | None = None
-    """Column of motion ids, for Parquet files that hold many motions, each in consecutive rows.
-    Their results are folders of Parquet files with the same column."""
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `read_motion`: topic, joint_names, index, expressed_in, acting."""
+    computing: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `compute`: order, derivatives, interpolation, rate, estimator."""
     suffix: str = '.parquet'
     """Format of the results: .parquet, .npz, .csv, .yaml, .mcap or .db3."""
-    chunk: int = 10_000
-    """Samples that are read, computed and written together where the file gives all derivatives;
-    otherwise a motion is read as a whole."""
-    part_rows: int = 100_000
-    """Rows of a file with many motions that make one task."""
     workers: int | None = None
-    """Processes of this machine; by default one for each core that may be used, or this process
-    alone if Dask is not installed. 0 and 1: this process does all."""
+    """Processes of this machine; by default one for each core that may be used. 0 and 1: this
+    process does all."""
     scheduler: Any = None
     """Address of a Dask cluster, or a distributed.Client of one, that does the work instead; its
     workers must see inputs and output folder under the same paths."""
-    stop_on_error: bool = False
-    """Whether the first error of a file ends the run. By default errors are recorded, the other
-    files are computed, and files with errors are tried again by the next run."""
-    on_change: str = 'recompute'
-    """What happens if there are results of another robot, of other actuators or options: they are
-    computed anew, or the run is refused ('refuse')."""
-    fingerprint: str = 'quick'
-    """How a changed input is known, 'quick' or by its 'content'; see `input_digest`."""
 
     def __post_init__(self) -> None:
         """Refuse what no file could be computed with."""
         if not isinstance(self.model, RobotModel):
             self._set('model', RobotModel.from_urdf(self.model))
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is not None or name != 'workers':
-                checked_number(name, value, BatchError, least=least, whole=True)
-        for name, choices in _CHOICES.items():
-            check_choice(name, getattr(self, name), choices, BatchError)
-        if self.motion_column is not None and self.suffix != '.parquet':
-            raise BatchError(
-                f'suffix is {self.suffix!r}, but files with a column of motion ids give results '
-                'with one, which are .parquet.'
-            )
-        self._set('estimator', dict(sorted(self.estimator.items())))
-        How(
-            self.derivatives,
-            self.order + 3,
-            self.interpolation,
-            self.rate,
-            self.estimator,
-        )
+        if self.workers is not None:
+            checked_number('workers', self.workers, BatchError, least=0, whole=True)
+        check_choice('suffix', self.suffix, SUFFIXES, BatchError)
+        for what, names in _OPTIONS.items():
+            if unknown := [name for name in getattr(self, what) if name not in names]:
+                raise BatchError(f'{what} has {listed(unknown)}, expected {listed(names)}.')
+            self._set(what, dict(sorted(getattr(self, what).items())))
+        how = {'order': 2, **self.computing}
+        order = checked_number('order', how.pop('order'), BatchError, least=0, whole=True)
+        How(orders=int(order) + 3, **how)
         if self.actuators is not None:
             refuse_other_robot(self.actuators, self.model)
-        if self.joint_names is not None:
-            self._set('joint_names', tuple(self.joint_names))
         self._set('output_folder', Path(self.output_folder).absolute())
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
-    def _fields(self, names: Sequence[str]) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """Options of `iterate_motion`.
-
-        Returns
-        -------
-        dict of str to object
-            'joint_names', 'topic', 'expressed_in' and 'acting'.
-        """
-        return self._fields(_READING)
-
-    @property
-    def computing(self) -> dict[str, Any]:
-        """Options of `compute_stream`.
-
-        Returns
-        -------
-        dict of str to object
-            'order', 'derivatives', 'interpolation', 'rate' and 'estimator'.
-        """
-        return self._fields(_COMPUTING)
-
-    def made_with(self) -> dict[str, str]:
-        """What a result depends on beside its input, robot and actuators, as text.
-
-        Returns
-        -------
-        dict of str to str
-            By the option.
-        """
-        return {name: repr(value) for name, value in self._fields(_RESULT).items()}
-
     def cores(self) -> int:
-        """Processes of this machine that may work at once.
-
-        Returns
-        -------
-        int
-            `workers` if that is given, else the cores that this process may use.
-        """
+        """Processes of this machine that may work at once."""
         if self.workers is not None:
             return self.workers
         if hasattr(os, 'sched_getaffinity'):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
+
+    def made_with(self) -> dict[str, str]:
+        """What a result depends on beside its input, as text."""
+        options = {**self.reading, **self.computing}
+        robot = {'the robot': _digest(self.model), 'the actuators': _digest(self.actuators)}
+        return {name: repr(value) for name, value in options.items()} | robot
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes
+    ----------
+    total : int
+        Files of this run.
+    done : int
+        Files with a result, those of earlier runs included.
+    failed : int
+        Files with an error.
+    samples : int
+        Computed in this run.
+    seconds : float
+        Since the run began [s].
+    latest : str
+        The file that has just come to its end; empty at the beginning.
+    """
+
+    total: int
+    done: int
+    failed: int
+    samples: int
+    seconds: float
+    latest: str
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """Numbers of files of a run, and what there is to say of them.
+
+    Attributes
+    ----------
+    total, computed, kept, failed : int
+        All files, those that were computed in this run, those whose results of an earlier run
+        hold, and those with an error.
+    samples : int
+        Computed in this run.
+    seconds : float
+        Duration of the run [s].
+    remarks : tuple of str
+        What was computed anew and why, and remarks on results.
+    errors : pathlib.Path or None
+        File with one line of JSON for each error; None: there were none.
+    """
+
+    total: int
+    computed: int
+    kept: int
+    failed: int
+    samples: int
+    seconds: float
+    remarks: tuple[str, ...]
+    errors: Path | None
+
+
+def process_files(
+    run: DatasetRun, progress: Callable[[Progress], object] | None = None
+) -> BatchSummary:
+    """Compute efforts and their derivatives for many files.
+
+    Every input gives one result of the same name. A run that was ended, however abruptly, goes on
+    where it was when it is called again: results are kept as long as input, robot, actuators and
+    options are the same. A file with its final name is complete.
+
+    Parameters
+    ----------
+    run : DatasetRun
+        What is computed, how and where to.
+    progress : callable, optional
+        Called with a `Progress` at the beginning and after every file.
+
+    Returns
+    -------
+    BatchSummary
+
+    Raises
+    ------
+    BatchError
+        If inputs or the output folder cannot be used, or the workers are lost.
+    """
+    began, output = time.monotonic(), run.output_folder
+    try:
+        (output / _HIDDEN).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BatchError(f'The output folder {output} cannot be made: {error}') from error
+    found = find_inputs(run.inputs, output, run.suffix)
+    with _locked(output):
+        records = _Records(output, run.made_with())
+        tasks = records.begin([Task(motion, input_state(motion.path)) for motion in found])
+        counts = Counter(kept=len(found) - len(tasks), computed=0, failed=0, samples=0)
+        said: dict[str, list[str]] = {}
+
+        def tell(latest: str) -> None:
+            if progress is not None:
+                done = counts['kept'] + counts['computed']
+                seconds = time.monotonic() - began
+                state = len(found), done, counts['failed'], counts['samples']
+                progress(Progress(*state, seconds, latest))
+
+        tell('')
+        job = Job(replace(run, inputs=(), scheduler=None), records.temporary)
+        workers = min(run.cores(), len(tasks))
+        with closing(outcomes(job, tasks, workers, run.scheduler)) as results:
+            for task, outcome in results:
+                records.add(task, outcome)
+                counts['computed' if outcome.error is None else 'failed'] += 1
+                counts['samples'] += outcome.samples
+                for text in outcome.remarks:
+                    said.setdefault(text, []).append(task.motion.name)
+                tell(task.motion.name)
+    remarks = [
+        f'{names[0]}{f" and {len(names) - 1} more" if len(names) > 1 else ""}: {text}'
+        for text, names in said.items()
+    ]
+    return BatchSummary(
+        total=len(found),
+        **counts,
+        seconds=time.monotonic() - began,
+        remarks=(*records.remarks, *remarks),
+        errors=records.errors if counts['failed'] else None,
+    )
+
+
+@contextmanager
+def _locked(output: Path) -> Iterator[None]:
+    """Keep other runs from using a folder, also when this process is killed at once."""
+    with open(output / _HIDDEN / 'lock', 'a+b') as lock:
+        try:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BatchError(
+                f'{output} is in use by another run; wait for its end or choose another output '
+                'folder.'
+            ) from error
+        except OSError:
+            pass  # a file system without locks
+        try:
+            yield
+        finally:
+            shutil.rmtree(output / _HIDDEN / 'runs', ignore_errors=True)
+
+
+class _Records:
+    """Results of earlier runs and of this one, and what each of them was made from.
+
+    Parameters
+    ----------
+    output : pathlib.Path
+        Folder of the results.
+    made_with : dict of str to str
+        What results of this run depend on beside their inputs.
+
+    Attributes
+    ----------
+    temporary : pathlib.Path
+        Folder of unfinished results, of this run alone.
+    errors : pathlib.Path
+        File of errors.
+    remarks : list of str
+        On results of earlier runs.
+    """
+
+    def __init__(self, output: Path, made_with: dict[str, str]) -> None:
+        self._output, self._made_with = output, made_with
+        hidden = output / _HIDDEN
+        self._path, self.errors = hidden / 'done.jsonl', hidden / 'errors.jsonl'
+        self.temporary = hidden / 'runs' / uuid.uuid4().hex
+        self.remarks: list[str] = []
+
+    def begin(self, tasks: list[Task]) -> list[Task]:
+        """Tasks of which no result holds; what earlier runs have left of them is removed."""
+        records, open_tasks = self._read(), list[Task]()
+        reasons: Counter[str] = Counter()
+        for task in tasks:
+            path, record = self._result(task), records.get(task.motion.output)
+            size = path.stat().st_size if path.is_file() else -1
+            if record and record == self._record(task, size):
+                continue
+            open_tasks.append(task)
+            if record:
+                del records[task.motion.output]
+                reasons[_changed(record, self._record(task, size))] += 1
+        for reason, count in reasons.items():
+            which = '1 result is' if count == 1 else f'{count} results are'
+            self.remarks.append(f'{which} computed anew: {reason}.')
+        # With the folder disappears what workers of a run before this one need to finish anything.
+        shutil.rmtree(self.temporary.parent, ignore_errors=True)
+        self.temporary.mkdir(parents=True)
+        self.errors.unlink(missing_ok=True)
+        # In this order: a result without a record is made again.
+        new = self.temporary / self._path.name
+        new.write_text(''.join(json.dumps(record) + '\n' for record in records.values()))
+        os.replace(new, self._path)
+        for task in open_tasks:
+            if task.state:  # else nobody knows at the moment whether the input has changed
+                self._result(task).unlink(missing_ok=True)
+        return open_tasks
+
+    def add(self, task: Task, outcome: Outcome) -> None:
+        """Record a result that has its final name, or the error in its place."""
+        path, record = self._path, self._record(task, outcome.size)
+        if outcome.error is not None:
+            path, record = self.errors, {'input': task.motion.name, **outcome.error}
+        try:
+            with open(path, 'a') as file:
+                file.write(json.dumps(record) + '\n')
+        except OSError as error:
+            raise BatchError(
+                f'{task.motion.output}: {path} cannot be written: {error}'
+            ) from error
+
+    def _result(self, task: Task) -> Path:
+        return self._output / task.motion.output
+
+    def _record(self, task: Task, size: int) -> dict[str, Any]:
+        made_with = {**self._made_with, 'the input': repr(task.state)}
+        return {'output': task.motion.output, 'bytes': size, 'made_with': made_with}
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        """Records by their outputs; a line that no run has written whole counts for nothing."""
+        records: dict[str, dict[str, Any]] = {}
+        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
+            with suppress(ValueError, TypeError, KeyError, RecursionError):
+                record = json.loads(line)
+                records[str(record['output'])] = {
+                    **record,
+                    'made_with': {**record['made_with']},
+                }
+        return records
+
+
+def _changed(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """How a result differs from the one that is wanted."""
+    before, now = record['made_with'], wanted['made_with']
+    changed = [
+        name
+        if name.startswith('the ')
+        else f'{name} ({before.get(name, "default")} before, {now.get(name, "default")} now)'
+        for name in {**before, **now}
+        if before.get(name) != now.get(name)
+    ]
+    return f'{", ".join(changed or ["its file"])} changed'
+
+
+def _digest(value: Any) -> str:
+    """Digest of all that a robot or its actuators hold, whatever has been computed with them."""
+    file = io.BytesIO()
+    pickler = _Plain(file, 4)
+    pickler.fast = True  # the same object twice is as good as two equal ones
+    pickler.dump(value)
+    return hashlib.blake2b(file.getvalue(), digest_size=16).hexdigest()
+
+
+class _Plain(pickle.Pickler):
+    """Pickles classes and functions by their names, and no cached properties or provenance."""
+
+    def persistent_id(self, value: Any) -> str | None:
+        """Qualified name of a class or function; None for everything else, which is pickled."""
+        is_code = isinstance(value, (type, FunctionType))
+        return f'{value.__module__}.{value.__qualname__}' if is_code else None
+
+    def reducer_override(self, value: Any) -> Any:
+        """What pickle makes of an object, without cached properties and provenance."""
+        if isinstance(
+            value, Provenance
+        ):  # the same robot from another file is the same robot
+            return Provenance, ()
+        reduced = value.__reduce_ex__(4)
+        if len(reduced) < 3 or not isinstance(reduced[2], dict):
+            return reduced
+        kept = {
+            name: item
+            for name, item in reduced[2].items()
+            if not isinstance(getattr(type(value), name, None), cached_property)
+        }
+        return (*reduced[:2], kept, *reduced[3:])

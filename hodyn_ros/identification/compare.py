@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,11 +13,14 @@ import numpy as np
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
 from hodyn_ros.display import shown
-from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files.samples import Results
 from hodyn_ros.identification.doubt import Explanation, last_link
-from hodyn_ros.identification.equations import Equations
-from hodyn_ros.identification.estimation import Estimation, scale_remarks
+from hodyn_ros.identification.equations import Channels, Equations, Places, Rows
+from hodyn_ros.identification.estimation import (
+    measured_and_computed,
+    scale_remarks,
+)
+from hodyn_ros.identification.gram import Gram
 from hodyn_ros.identification.recording import (
     Flags,
     Preparation,
@@ -28,12 +31,12 @@ from hodyn_ros.identification.recording import (
     several,
 )
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import FRICTION, listed
 
 BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
 """Frequencies between which residuals are added up [Hz]."""
 
-_PASSES = 4
+_STEPS, _LARGEST_STEP = 6, 0.03  # of Gauss and Newton, of a delay [s]
 _ROUNDING = 1e-12  # part of the squared efforts
 _LITTLE = 0.05  # share of a difference that is not worth a sentence
 _EVERY = ('bodies', 'viscous', 'coulomb', 'offset', 'armature', 'gravity', 'delay')
@@ -226,14 +229,15 @@ def compare(
     IdentificationError, JointNameError, FileError, MotionError
         As `identify` does for recordings that cannot be used.
     """
-    plain, every = Equations(model, (), actuators), Equations(model, _EVERY, actuators)
-    preparation = Preparation(model, every.laws(), plain.elastic, bandwidth)
+    equations = Equations(model, actuators, link or last_link(model))
+    preparation = Preparation(model, equations.elastic, bandwidth)
     found = prepared(preparation, several(recordings))
     stretches = list(chain.from_iterable(found.values()))
     kinds, flaws = measured_in(stretches), preparation.remarks()
-    compared = tuple(
-        _compared(name, plain, stretch) for name, each in found.items() for stretch in each
-    )
+    channels = equations.channels(kinds)
+    rows = [equations.rows(stretch, channels) for stretch in stretches]
+    names = [name for name, each in found.items() for _ in each]
+    compared = tuple(_compared(*each, equations, channels) for each in zip(names, rows))
     count = np.maximum(sum(item.is_used.sum(axis=0) for item in compared), 1)
     measured = [item.used(item.measured) for item in compared]
     computed = [item.used(item.computed) for item in compared]
@@ -241,14 +245,8 @@ def compare(
     power, own = _mean(measured, measured, count), _mean(computed, computed, count)
     common = _mean(measured, computed, count)
     least = 1e-12 * (1.0 + power.max())
-    link = link or last_link(model)
-    candidates = {name: g for name, g in _CANDIDATES.items() if name != 'payload' or link}
-    explanations = [
-        _explained(name, Equations(model, groups, actuators, link), kinds, stretches, plain)
-        for name, groups in candidates.items()
-    ]
     units = tuple('N' if kind == 'prismatic' else 'N m' for kind in model.joint_types)
-    *single, together = explanations
+    *single, together = _explanations(equations, kinds, rows)
     return Comparison(
         model.joint_names,
         units,
@@ -260,7 +258,7 @@ def compare(
         common / np.sqrt(np.maximum(power * own, least**2)),
         # Of those that explain the same to a percent, the one with the fewest parameters.
         (*sorted(single, key=lambda item: -round(item.share, 2)), together),
-        (*flaws, *scale_remarks(plain, stretches), *_of_motors(plain)),
+        (*flaws, *scale_remarks(equations, kinds, rows), *_of_motors(equations)),
     )
 
 
@@ -288,66 +286,107 @@ def _mean(left: Sequence[Array], right: Sequence[Array], count: Array) -> Array:
     return np.asarray(sum((a * b).sum(axis=0) for a, b in zip(left, right)) / count)
 
 
-def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStretch:
-    """Measured and computed efforts of all joints, rigid and elastic."""
-    shape = stretch.motion[:, 0].shape
-    measured, computed, used = (
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros(shape, dtype=np.bool_),
+def _compared(
+    name: str, rows: Rows, equations: Equations, channels: Channels
+) -> ComparedStretch:
+    """Measured and computed efforts of all joints, of elastic ones those of motors if known."""
+    found = [np.zeros(rows.stretch.motion[:, 0].shape) for _ in range(3)]
+    every = (*measured_and_computed(equations, channels, rows), rows.is_used)
+    for kind in ('effort', 'sensor', 'motor'):
+        own = channels.kinds == kind
+        for target, values in zip(found, every):
+            target[:, channels.joints[own]] = values[:, own]
+    measured, computed, used = found
+    stretch = rows.stretch
+    return ComparedStretch(
+        name, stretch.times, stretch.motion, measured, computed, used.astype(np.bool_)
     )
-    for kind, *found in equations.efforts(stretch):  # torques of motors, if there are both
-        own = equations.elastic == (kind != 'effort')
-        for target, values in zip((measured, computed, used), found):
-            target[:, own] = values[:, own]
-    return ComparedStretch(name, stretch.times, stretch.motion, measured, computed, used)
 
 
-def _explained(
-    name: str,
-    equations: Equations,
-    kinds: Sequence[str],
-    stretches: Sequence[Stretch],
-    plain: Equations,
-) -> Explanation:
+def _explanations(
+    equations: Equations, measured: Sequence[str], rows: Sequence[Rows]
+) -> Iterator[Explanation]:
     """What groups of parameters explain of the residual that the given ones leave.
+
+    All of them are blocks of the products of all columns, with and without joints at rest.
 
     Parameters
     ----------
-    name : str
-        Of the candidate.
     equations : Equations
-        Of its groups.
-    kinds : sequence of str
-        What is measured.
-    stretches : sequence of Stretch
-    plain : Equations
-        Without groups.
+    measured : sequence of str
+    rows : sequence of Rows
 
-    Returns
-    -------
+    Yields
+    ------
     Explanation
         With NaN where the parameters cannot be estimated.
     """
-    before, after, size = np.zeros((3, equations.model.n_joints))
-    try:
-        found = Estimation(equations, equations.structure(kinds), stretches, _PASSES)
-    except IdentificationError:
-        return Explanation(_TEXTS[name], np.full_like(before, np.nan), 0.0)
-    index = found.structure.independent
-    for stretch in stretches:
-        for rows, given in zip(found.equations.rows(stretch), plain.rows(stretch)):
-            if rows.kind == 'sensor':
-                continue
-            used = rows.is_used & given.is_used
-            rest = rows.y - rows.X[..., index] @ found.z
-            before += (np.where(used, given.y, 0.0) ** 2).sum(axis=0)
-            after += (np.where(used, rest, 0.0) ** 2).sum(axis=0)
-            size += (np.where(used, rows.signal, 0.0) ** 2).sum(axis=0)
-    with np.errstate(invalid='ignore', divide='ignore'):
-        shares = np.where(before > _ROUNDING * size, 1.0 - after / before, np.nan)
-        share = 1.0 - after.sum() / before.sum()
-    return Explanation(found.described(_TEXTS[name]), shares, float(share))
+    channels, n = equations.channels(measured), equations.model.n_joints
+    grams = Gram(), Gram()
+    size = np.zeros(n)
+    for each in rows:
+        left = each.series[..., 0] - each.fixed - each.X @ equations.known - each.friction
+        columns = each.X, each.friction[..., None], each.series[..., 2:], left[..., None]
+        used = each.is_used & (channels.kinds != 'sensor')
+        for gram, which in zip(grams, (used, used & each.is_moving)):
+            gram.add(np.concatenate(columns, axis=2), which.astype(float))
+        size += channels.by_joint((np.where(used, each.signal, 0.0) ** 2).sum(axis=0), n)
+    for name, groups in _CANDIDATES.items():
+        if name == 'payload' and equations.link is None:
+            continue
+        has_friction = not set(groups).isdisjoint(FRICTION)
+        gram = grams[has_friction]
+        structure = equations.structure(equations.asked(groups), measured)
+        values, after = _fitted(gram, equations, structure.independent, has_friction)
+        before, after = (channels.by_joint(v, n) for v in (gram.form[:, -1, -1], after))
+        with np.errstate(invalid='ignore', divide='ignore'):
+            shares = np.where(before > _ROUNDING * size, 1.0 - after / before, np.nan)
+            share = float(1.0 - after.sum() / before.sum())
+        yield Explanation(_described(name, values, equations.link), shares, share)
+
+
+def _fitted(
+    gram: Gram, equations: Equations, columns: Places, has_friction: bool
+) -> tuple[dict[str, float], Array]:
+    """Values of parameters by their names, and the squares that they leave, shape (C,)."""
+    names, delay = [equations.columns[k].name for k in columns], 0.0
+    late, friction = equations.places['delay'][0], len(equations.columns)
+    # Each channel counts by what the given parameters leave in it.
+    left = gram.form[:, -1, -1]
+    weights = gram.count / np.maximum(left, 1e-9 * left.max() + 1e-300)
+    for _ in range(_STEPS if 'delay' in names else 1):
+        turned = np.eye(gram.form.shape[1])
+        # Columns behind that of the friction are the second and third derivative of the efforts.
+        turned[[friction + 1, friction + 2], late] = -delay, -0.5 * delay**2
+        turned[late, -1] = -delay
+        turned[friction:-1, -1] = float(has_friction), delay**2 / 2.0, delay**3 / 6.0
+        own = gram.turned(turned[:, [*columns, -1]])
+        found, left = own.fitted(range(len(columns)), weights)
+        values = dict(zip(names, found.tolist()))
+        if 'delay' in names:
+            delay += np.clip(values['delay'], -_LARGEST_STEP, _LARGEST_STEP)
+            values['delay'] = delay
+    return values, left
+
+
+def _described(name: str, values: Mapping[str, float], link: str | None) -> str:
+    """Candidate with what it comes out as, such as 'a payload of 0.98 kg at panda_link8'."""
+    text = _TEXTS[name]
+    if name == 'payload':
+        mass = values.get('mass', 0.0)
+        return (
+            f'{text} of {mass:.2g} kg at {link}'
+            if mass > 0.0
+            else f'{-mass:.2g} kg less at {link}'
+        )
+    if name == 'gravity':
+        tilt = [values.get(f'gravity tilt {axis}', 0.0) for axis in '12']
+        angle = np.linalg.norm(tilt)
+        return f'{text}, by {np.degrees(angle):.2g} degrees'
+    if name == 'delay':
+        late = 1e3 * values['delay']
+        return f'efforts that come {abs(late):.2g} ms {"late" if late > 0.0 else "early"}'
+    return text
 
 
 def _in_bands(stretches: Sequence[Stretch], rest: Sequence[Array], count: Array) -> Array:

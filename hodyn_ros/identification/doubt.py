@@ -14,18 +14,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
-from hodyn_ros.identification.equations import Equations, Rows
-from hodyn_ros.identification.recording import Flags, Stretch
+from hodyn_ros.identification.equations import Rows
+from hodyn_ros.identification.gram import Gram
+from hodyn_ros.identification.recording import Stretch
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import GROUPS, SPRING, listed
+from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
     from hodyn_ros.identification.estimation import Estimation
@@ -110,8 +111,8 @@ class Doubt(NamedTuple):
         )
 
 
-# As a cause, with columns (M, n, k) of each kind.
-_Column = tuple[str, str, str, list[Array]]
+# As a cause, with columns (M, C, k).
+_Column = tuple[str, str, str, Array]
 
 
 class _Cause(NamedTuple):
@@ -123,6 +124,7 @@ class _Cause(NamedTuple):
     unit: str
     """Of the first column; empty for a factor."""
     columns: tuple[int, ...]
+    """Their places behind the base parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,7 @@ class _Tried:
 
     text: str
     after: Array
-    """Chi-square, shape (n,)."""
+    """Chi-square of each joint, shape (n,)."""
     width: float
     """What the columns count, as chi-square beside a noise of 1."""
     shift: Array
@@ -154,125 +156,214 @@ class _Tried:
         return self.score < other.score
 
 
-class _Sums:
-    """Chi-square of each joint as a quadratic form of base parameters and columns of causes.
+class _Court:
+    """An estimation whose residuals are explained.
 
     Parameters
     ----------
     found : Estimation
-        Of b base parameters.
+    link : str or None
+        Where a payload may be.
 
     Attributes
     ----------
+    causes : list of _Cause
+    gram : Gram
+        Of the b base parameters and the columns of all causes; weights are one over the noise of
+        the samples.
     count : ndarray, shape (n,)
         Rows of each joint.
-    form : ndarray, shape (n, b + E + 1, b + E + 1)
-        Products of columns, those of causes and the residual, over the variance of the
-        noise.
     """
 
-    def __init__(self, found: Estimation) -> None:
-        self.found, self.b = found, len(found.z)
-        self.count = np.zeros(found.equations.model.n_joints)
-        self.form: Array = np.zeros(())
+    def __init__(self, found: Estimation, link: str | None) -> None:
+        self.found, self.link, self.b = found, link, len(found.z)
+        self.names = found.equations.model.joint_names
+        self.beta = found.of_base(found.z)
+        self.causes: list[_Cause] = []
+        self.gram = self.products(None)
+        self.count = self.by_joint(self.gram.count)
 
-    def add(self, rows: Rows, kept: Flags, extra: Array) -> None:
-        """Rows with columns of causes, shape (M, n, E).
+    def by_joint(self, values: Array) -> Array:
+        """Sums over the channels of each joint, shape (n,)."""
+        return self.found.channels.by_joint(values, len(self.names))
 
-        Parameters
-        ----------
-        rows : Rows
-            Of a stretch, one kind.
-        kept : ndarray of bool, shape (M, n)
-            Which of them count.
-        extra : ndarray, shape (M, n, E)
-        """
-        index = self.found.structure.independent
-        rest = rows.y - rows.X[..., index] @ self.found.z
-        whole = np.concatenate([rows.X[..., index], extra, rest[..., None]], axis=2)
-        whole *= np.where(kept, 1.0 / np.sqrt(rows.resolved), 0.0)[..., None]
-        self.form = self.form + np.einsum('mjp,mjq->jpq', whole, whole, optimize=True)
-        self.count += kept.sum(axis=0)
-
-    def fitted(self, columns: Sequence[int] = ()) -> tuple[Array, Array]:
-        """Change of base parameters and coefficients of columns; chi-square that is left (n,).
+    def products(self, change: Callable[[Stretch], Stretch] | None) -> Gram:
+        """Products of all columns, or of those of base parameters of other data.
 
         Parameters
         ----------
-        columns : sequence of int
-            Which of the E columns are fitted beside the base parameters.
+        change : callable or None
+            From a stretch to another one of as many rows.
 
         Returns
         -------
-        values : ndarray, shape (b + columns,)
-        left : ndarray, shape (n,)
+        Gram
         """
-        total = self.form.sum(axis=0)
-        place = np.array([*range(self.b), *(self.b + k for k in columns)], dtype=np.intp)
-        size = np.sqrt(np.diag(total)[place])
-        scale = np.where(size > 0.0, size, 1.0)
-        matrix = total[np.ix_(place, place)] / np.outer(scale, scale)
-        found = np.linalg.lstsq(matrix, total[place, -1] / scale, rcond=1e-10)[0] / scale
-        left = np.zeros(len(total))
-        left[place], left[-1] = -found, 1.0
-        return found, np.einsum('jpq,p,q->j', self.form, left, left, optimize=True)
+        found, gram = self.found, Gram()
+        for rows in found.rows:
+            rest = found.left(rows, self.beta)
+            kept, extra = found.is_kept(rows, rest), np.zeros((*rest.shape, 0))
+            if change is None:
+                extra = self._columns(rows, rest)
+            else:
+                rows = found.rows_of(change(rows.stretch))
+                rest, kept = found.left(rows, self.beta), kept & found.is_used(rows)
+            base = rows.X[..., found.structure.independent]
+            whole = np.concatenate([base, extra, rest[..., None]], axis=2)
+            gram.add(whole, np.where(kept, 1.0 / np.sqrt(rows.resolved), 0.0))
+        return gram
+
+    def _columns(self, rows: Rows, rest: Array) -> Array:
+        """Columns of all causes, shape (M, C, E); `causes` says what they are."""
+        every = [
+            *self._unasked(rows),
+            *self._factors_of_torques(rows, rest),
+            *self._factors_of_encoders(rows, rest),
+            *self._loops(rows.stretch),
+        ]
+        ends = np.cumsum([0, *(columns.shape[2] for *_, columns in every)]).tolist()
+        self.causes = [
+            _Cause(name, owner, unit, tuple(range(*span)))
+            for (name, owner, unit, _), span in zip(every, zip(ends, ends[1:]))
+        ]
+        return np.concatenate([columns for *_, columns in every], axis=2)
+
+    def _unasked(self, rows: Rows) -> Iterator[_Column]:
+        """Parameters that were not asked for; a payload is part of its body."""
+        equations, asked = self.found.equations, set(self.found.asked.tolist())
+        groups = {equations.columns[k].group for k in asked}
+        if 'bodies' in groups or self.link is None:
+            groups |= {'bodies', 'payload'}
+        places: dict[tuple[str, str], list[int]] = {}
+        for k, column in enumerate(equations.columns):
+            if column.group not in groups:
+                is_whole = column.group in _WHOLE
+                name = (
+                    column.group if is_whole or column.group == 'stribeck' else column.name
+                )
+                places.setdefault((name, '' if is_whole else column.owner), []).append(k)
+        for (name, owner), own in places.items():
+            yield name, owner, equations.columns[own[0]].unit, rows.X[..., own]
+
+    def _each(self, columns: Array) -> Iterator[tuple[str, Array]]:
+        """Joints with columns (M, C, k) of their channels alone."""
+        for j, name in enumerate(self.names):
+            yield name, np.where((self.found.channels.joints == j)[:, None], columns, 0.0)
+
+    def _factors_of_torques(self, rows: Rows, rest: Array) -> Iterator[_Column]:
+        """Measured efforts are those of the model times a factor, of one joint or of all.
+
+        Were it the other way round, none of them would fit best.
+        """
+        kinds = self.found.channels.kinds
+        # All of them and all parameters times the same factor leave what springs miss as it is.
+        missed = rest * (kinds == 'spring')
+        for title, own in (
+            ('torque constant', ('effort', 'motor')),
+            ('torque sensor', ('sensor',)),
+        ):
+            if np.isin(kinds, own).any():
+                part = (rows.signal - rest) * np.isin(kinds, own)
+                for owner, columns in self._each(part[..., None]):
+                    yield title, owner, '', columns
+                yield title, _ALL, '', (part - missed)[..., None]
+
+    def _factors_of_encoders(self, rows: Rows, rest: Array) -> Iterator[_Column]:
+        """Measured positions are the true ones times a factor, of one joint or motor or of all."""
+        found, stretch = self.found, rows.stretch
+        # A wrong scale can make a stiffness come out as none, with which encoders do not count.
+        is_spring = [column.name == 'stiffness' for column in found.columns]
+        known = found.structure.mapping @ found.equations.known[found.asked]
+        point = found.of_base(np.where(is_spring, known, found.z))
+        before = found.left(rows, point)
+        for what, title in _SIDES.items():
+            if (given := getattr(stretch, what)) is None:
+                continue
+            total = np.zeros((*rest.shape, 1))
+            for owner, which in zip(self.names, np.eye(len(self.names))):
+                moved = replace(stretch, **{what: given * (1.0 + _STEP * which)})
+                column = (found.left(found.rows_of(moved), point) - before)[
+                    ..., None
+                ] / _STEP
+                total += column
+                yield title, owner, '', column
+            yield title, _ALL, '', total
+
+    def _loops(self, stretch: Stretch) -> Iterator[_Column]:
+        """Hysteresis of springs, of friction where joints are rigid."""
+        travel, elastic = stretch.motion[:, 0], self.found.equations.elastic
+        if stretch.motor_motion is not None:
+            travel = np.where(elastic, stretch.motor_motion[:, 0] - travel, travel)
+        loops = np.stack([_hysteresis(travel, width) for width in _WIDTHS], axis=2)
+        for owner, columns in self._each(loops[:, self.found.channels.joints]):
+            yield 'hysteresis', owner, 'N m', columns
+
+    def fitted(self, columns: Sequence[int] = ()) -> tuple[Array, Array]:
+        """Changes of base parameters and coefficients of columns; chi-square left (n,)."""
+        values, left = self.gram.fitted([*range(self.b), *(self.b + k for k in columns)])
+        return values, self.by_joint(left)
+
+    def tried(self) -> list[_Tried]:
+        """Each cause by itself and those of a kind together, with what they leave.
+
+        Factors that would change by a half or more are left out.
+        """
+        tried, count = [], self.count.sum()
+        for members in _sets(self.causes):
+            columns = [k for cause in members for k in cause.columns]
+            values, after = self.fitted(columns)
+            shift, own = np.split(values, [self.b])
+            if members[0].unit or np.abs(own).max() < _FAR:
+                text = _told(members, dict(zip(columns, own.tolist())), self.link)
+                width = len(columns) * np.log(count)
+                tried.append(_Tried(text, after, width, shift, False, count))
+        return tried
+
+    def tried_data(self, most: float) -> list[_Tried]:
+        """Other data in the place of the given ones, those that leave less than so much."""
+        tried, count = [], self.count.sum()
+        for text, change in _other_data(self.found):
+            try:
+                gram = self.products(change)
+            except MotionError:  # positions at which closed loops do not close
+                continue
+            left = self.by_joint(gram.fitted(range(self.b))[1])
+            after = left * self.count / np.maximum(self.by_joint(gram.count), 1.0)
+            if after.sum() < most:
+                shift = np.zeros(self.b)
+                tried.append(_Tried(text, after, np.log(count), shift, True, count))
+        return tried
 
 
-def other_equations(equations: Equations, link: str | None) -> Equations:
-    """Those of the groups of parameters that were not asked for.
-
-    Parameters
-    ----------
-    equations : Equations
-        Of what is estimated.
-    link : str or None
-        Where a payload may be; None: no payload is tried.
-
-    Returns
-    -------
-    Equations
-        Of the same model and actuators.
-    """
-    bodies = (
-        {'bodies', 'payload'} if 'bodies' in equations.groups or link is None else set()
-    )
-    springs = set() if equations.elastic.any() else set(SPRING)
-    left_out = {*equations.groups, *bodies, *springs}
-    groups = [group for group in GROUPS if group not in left_out]
-    return Equations(equations.model, groups, equations.actuators, link)
-
-
-def doubted(found: Estimation, others: Equations) -> Doubt:
+def doubted(found: Estimation, link: str | None) -> Doubt:
     """Hold what an estimation leaves against the noise, and look for causes of the rest.
 
     Parameters
     ----------
     found : Estimation
-    others : Equations
-        Of parameters that it does not have, see `other_equations`.
+    link : str or None
+        Where a payload may be; None: no payload is tried.
 
     Returns
     -------
     Doubt
     """
-    causes: list[_Cause] = []
-    sums = _summed(
-        found, lambda stretch, rows: _columns(found, others, stretch, rows, causes)
-    )
-    before, count = sums.fitted()[1], float(sums.count.sum())
-    freedom = sums.count * (1.0 - sums.b / max(count, sums.b + 1.0))
+    court = _Court(found, link)
+    before, b = court.fitted()[1], court.b
+    count = float(court.count.sum())
+    freedom = court.count * (1.0 - b / max(count, b + 1.0))
     reduced = np.where(freedom > 0.0, before / np.maximum(freedom, 1e-300), np.nan)
     limit = 1.0 + np.maximum(_EXCESS, _CERTAIN * np.sqrt(2.0 / np.maximum(freedom, 1.0)))
     is_much, excess = reduced > limit, float(before.sum() - freedom.sum())
-    tried = _tried(sums, causes, others.payload_link)
+    tried = court.tried()
     if is_much.any() and min(tried).left - freedom.sum() > _UNEXPLAINED * excess:
-        tried += _tried_data(sums, before.sum() - _FAULT * excess)
+        tried += court.tried_data(before.sum() - _FAULT * excess)
     excess = max(excess, float(before.sum() - min(tried).left))
     best, second = _fewest(tried, min(tried).left + _ALIKE * excess)
     gain = before.sum() - best.score
     is_sure = gain > _SURE * max(1.0, best.left / count) and gain > _NAMED * excess
     if not (is_much.any() or is_sure):
-        return Doubt(reduced, (), np.zeros(sums.b), False)
+        return Doubt(reduced, (), np.zeros(b), False)
     each = np.where(is_much, before - freedom, np.nan)
     shown = [best, *sorted(item for item in tried if item is not best)][:_SHOWN]
     texts = [best.text if second is None else f'{best.text}, or {second.text},']
@@ -281,57 +372,14 @@ def doubted(found: Estimation, others: Equations) -> Doubt:
         Explanation(text, (before - item.after) / each, (before.sum() - item.left) / excess)
         for text, item in zip(texts, shown)
     )
-    shift = best.shift if is_sure else np.zeros(sums.b)
+    shift = best.shift if is_sure else np.zeros(b)
     unexplained = best.after if is_sure else before
-    unexplained = np.where(found.lasting() > _COMES_AGAIN, unexplained, 0.0)
+    lasting = np.zeros(len(before))
+    np.maximum.at(lasting, found.channels.joints, found.lasting())
+    unexplained = np.where(lasting > _COMES_AGAIN, unexplained, 0.0)
     largest = float((unexplained / np.maximum(freedom, 1.0)).max())
     factor = np.sqrt(largest) if largest > limit.min() else 1.0
     return Doubt(reduced, explanations, shift, is_sure and best.is_fault, float(factor))
-
-
-def _tried(sums: _Sums, causes: Sequence[_Cause], link: str | None) -> list[_Tried]:
-    """Each cause by itself and those of a kind together, with what they leave.
-
-    Parameters
-    ----------
-    sums : _Sums
-        With the columns of all causes.
-    causes : sequence of _Cause
-    link : str or None
-        Of a payload, for texts.
-
-    Returns
-    -------
-    list of _Tried
-        Factors that would change by a half or more are left out.
-    """
-    tried = []
-    for members in _sets(causes):
-        columns = [k for cause in members for k in cause.columns]
-        values, after = sums.fitted(columns)
-        own = values[sums.b :]
-        if members[0].unit or np.abs(own).max() < _FAR:
-            text = _told(members, dict(zip(columns, own.tolist())), link)
-            width = len(columns) * np.log(sums.count.sum())
-            tried.append(
-                _Tried(text, after, width, values[: sums.b], False, sums.count.sum())
-            )
-    return tried
-
-
-def _tried_data(sums: _Sums, most: float) -> list[_Tried]:
-    """Other data in the place of the given ones, those that leave less than so much."""
-    tried = []
-    for text, change in _other_data(sums.found):
-        try:
-            again = _summed(sums.found, change=change)
-        except MotionError:  # positions at which closed loops do not close
-            continue
-        after = again.fitted()[1] * sums.count / np.maximum(again.count, 1.0)
-        if after.sum() < most:
-            count = sums.count.sum()
-            tried.append(_Tried(text, after, np.log(count), np.zeros(sums.b), True, count))
-    return tried
 
 
 def _fewest(tried: Sequence[_Tried], enough: float) -> tuple[_Tried, _Tried | None]:
@@ -359,133 +407,6 @@ def last_link(model: RobotModel) -> str | None:
     last = [name for name, frame in model.links.items() if frame.body in ends]
     link = model.tip_link or last[-1]
     return None if model.link(link).body == BASE or len(ends) > 1 else link
-
-
-def _summed(
-    found: Estimation,
-    columns: Callable[[Stretch, list[Rows]], list[Array]] | None = None,
-    change: Callable[[Stretch], Stretch] | None = None,
-) -> _Sums:
-    """Quadratic forms of all stretches, with columns, or of other data in their place.
-
-    Parameters
-    ----------
-    found : Estimation
-    columns : callable, optional
-        From a stretch and its rows to columns (M, n, E) of each kind.
-    change : callable, optional
-        From a stretch to another one of as many rows.
-
-    Returns
-    -------
-    _Sums
-    """
-    sums, index = _Sums(found), found.structure.independent
-    for stretch in found.stretches:
-        rows = list(found.equations.rows(stretch))
-        kept = [found.is_kept(r, r.y - r.X[..., index] @ found.z) for r in rows]
-        extra = [np.zeros((*r.y.shape, 0)) for r in rows]
-        if columns is not None:
-            extra = columns(stretch, rows)
-        if change is not None:
-            rows = list(found.equations.rows(change(stretch)))
-            kept = [k & r.is_used for k, r in zip(kept, rows)]
-        for each in zip(rows, kept, extra):
-            sums.add(*each)
-    return sums
-
-
-def _columns(
-    found: Estimation,
-    others: Equations,
-    stretch: Stretch,
-    rows: list[Rows],
-    causes: list[_Cause],
-) -> list[Array]:
-    """Columns of all causes in rows of each kind, (M, n, E) each; `causes` says what they are."""
-    every = [
-        *_unasked(others, stretch),
-        *_factors_of_torques(found, rows),
-        *_factors_of_encoders(found, stretch, rows),
-        *_loops(found.equations, stretch, rows),
-    ]
-    causes[:] = []
-    first = 0
-    for name, owner, unit, parts in every:
-        last = first + parts[0].shape[2]
-        causes.append(_Cause(name, owner, unit, tuple(range(first, last))))
-        first = last
-    return [np.concatenate(parts, axis=2) for parts in zip(*(item[3] for item in every))]
-
-
-def _unasked(others: Equations, stretch: Stretch) -> Iterator[_Column]:
-    """Parameters that were not asked for."""
-    extra = [rows.X for rows in others.rows(stretch)]
-    places: dict[tuple[str, str], list[int]] = {}
-    for k, column in enumerate(others.columns):
-        is_whole = column.group in _WHOLE
-        name = column.group if is_whole or column.group == 'stribeck' else column.name
-        places.setdefault((name, '' if is_whole else column.owner), []).append(k)
-    for (name, owner), own in places.items():
-        yield name, owner, others.columns[own[0]].unit, [X[..., own] for X in extra]
-
-
-def _factors_of_torques(found: Estimation, rows: list[Rows]) -> Iterator[_Column]:
-    """Measured efforts are those of the model times a factor, of one joint or of all.
-
-    Were it the other way round, none of them would fit best.
-    """
-    names, index = found.equations.model.joint_names, found.structure.independent
-    rest = [r.y - r.X[..., index] @ found.z for r in rows]
-    for title, kinds in (
-        ('torque constant', ('effort', 'motor')),
-        ('torque sensor', ('sensor',)),
-    ):
-        if {r.kind for r in rows}.isdisjoint(kinds):
-            continue
-        parts = [(r.signal - left) * (r.kind in kinds) for left, r in zip(rest, rows)]
-        for owner, which in zip(names, np.eye(len(names))):
-            yield title, owner, '', [(part * which)[..., None] for part in parts]
-        # All of them and all parameters times the same factor leave what springs miss as it is.
-        missed = [left * (r.kind == 'spring') for left, r in zip(rest, rows)]
-        yield title, _ALL, '', [(a - b)[..., None] for a, b in zip(parts, missed)]
-
-
-def _factors_of_encoders(
-    found: Estimation, stretch: Stretch, rows: list[Rows]
-) -> Iterator[_Column]:
-    """Measured positions are the true ones times a factor, of one joint or motor or of all."""
-    equations, index = found.equations, found.structure.independent
-    names = equations.model.joint_names
-    # A wrong scale can make a stiffness come out as none, with which encoders do not count.
-    is_spring = [column.name == 'stiffness' for column in found.columns]
-    point = np.where(is_spring, found.structure.mapping @ equations.known, found.z)
-    for what, title in _SIDES.items():
-        if (given := getattr(stretch, what)) is None:
-            continue
-        total = [np.zeros((*r.y.shape, 1)) for r in rows]
-        for owner, which in zip(names, np.eye(len(names))):
-            scaled = equations.rows(
-                replace(stretch, **{what: given * (1.0 + _STEP * which)})
-            )
-            steps = [
-                ((b.y - a.y - (b.X - a.X)[..., index] @ point) / _STEP)[..., None]
-                for a, b in zip(rows, scaled)
-            ]
-            total = [a + b for a, b in zip(total, steps)]
-            yield title, owner, '', steps
-        yield title, _ALL, '', total
-
-
-def _loops(equations: Equations, stretch: Stretch, rows: list[Rows]) -> Iterator[_Column]:
-    """Hysteresis of springs, of friction where joints are rigid."""
-    travel = stretch.motion[:, 0]
-    if stretch.motor_motion is not None:
-        travel = np.where(equations.elastic, stretch.motor_motion[:, 0] - travel, travel)
-    loops = np.stack([_hysteresis(travel, width) for width in _WIDTHS], axis=2)
-    names = equations.model.joint_names
-    for owner, which in zip(names, np.eye(len(names))):
-        yield 'hysteresis', owner, 'N m', [loops * which[:, None]] * len(rows)
 
 
 def _hysteresis(travel: Array, width: float) -> Array:
@@ -548,7 +469,8 @@ def _told(members: Sequence[_Cause], values: dict[int, float], link: str | None)
 
 def _other_data(found: Estimation) -> Iterator[tuple[str, Callable[[Stretch], Stretch]]]:
     """What recordings may be mistaken for, and how they are made of the given ones."""
-    equations, first = found.equations, found.stretches[0]
+    equations, stretches = found.equations, [rows.stretch for rows in found.rows]
+    first = stretches[0]
     names = equations.model.joint_names
     for what, title in _SIDES.items():
         for a, b in combinations(range(len(names)), 2):
@@ -559,8 +481,8 @@ def _other_data(found: Estimation) -> Iterator[tuple[str, Callable[[Stretch], St
                 text = f'a swap of the {title}s of {names[a]} and {names[b]}'
                 yield text, partial(_swapped, what=what, order=order, with_laws=own)
     lags = (*range(-_LAGS, 0), *range(1, _LAGS + 1))
-    for lag in lags if all(stretch.is_even for stretch in found.stretches) else ():
-        late = equations.state.delay + lag * first.step
+    for lag in lags if all(stretch.is_even for stretch in stretches) else ():
+        late = found.state.delay + lag * first.step
         side = 'behind' if late > 0.0 else 'ahead of'
         text = f'efforts that are {abs(late):.2g} s {side} the positions'
         yield text, partial(_moved, lag=lag)
@@ -570,9 +492,9 @@ def _swapped(
     stretch: Stretch, what: str, order: NDArray[np.intp], with_laws: bool
 ) -> Stretch:
     """Positions in another order of joints, and the friction that depends on them."""
-    changes = {what: getattr(stretch, what)[..., order]}
+    changes: dict[str, Any] = {what: getattr(stretch, what)[..., order]}
     if with_laws:
-        changes['laws'] = {name: law[:, order] for name, law in stretch.laws.items()}
+        changes |= {'speed': stretch.speed[:, order], 'filtered': {}}
         resting = stretch.is_used['resting'][:, order]
         changes['is_used'] = {**stretch.is_used, 'resting': resting}
     return replace(stretch, **changes)

@@ -5,12 +5,14 @@ elastic joints:  motor torque = B theta'' + friction(theta') + Q + offset,  Q = 
                  sensor = Q + offset,  Q = K d + K3 d^3 + D d' + offset,  d = theta - q
 
 where the offset of Q is that of the encoders. Measured efforts may come late: tau(t + delay) is
-developed into powers of the delay. Source of Y: `dynamics.regressor`; of the springs: Spong 1987.
+developed into powers of the delay. Each measured series of a joint is a channel, and every
+parameter has a column: what is asked for, what may explain the rest and what is known are columns
+of the same rows. Source of Y: `dynamics.regressor`; of the springs: Spong 1987.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,41 +25,38 @@ from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.matrices import mass_matrix
+from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.dynamics.regressor import BODY_PARAMETERS, payload_in_body, regressor
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.kinematics.closed_loops import within_reach
-from hodyn_ros.model.friction import Coulomb, JointFriction, Stribeck
+from hodyn_ros.model.friction import Coulomb, JointFriction
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import FRICTION, GROUPS, SPRING, listed
+from hodyn_ros.names import GROUPS, SPRING, listed
 
-_UNITS = {
-    'mass': ('kg', 'kg'),
-    'h': ('kg m', 'kg m'),
-    'i': ('kg m^2', 'kg m^2'),
-    'armature': ('kg m^2', 'kg'),
-    'viscous': ('N m s/rad', 'N s/m'),
-    'coulomb': ('N m', 'N'),
-    'stribeck': ('N m', 'N'),
-    'stribeck_velocity': ('rad/s', 'm/s'),
-    'offset': ('N m', 'N'),
-    'sensor_offset': ('N m', 'N'),
-    'deflection_offset': ('N m', 'N'),
-    'stiffness': ('N m/rad', 'N/m'),
-    'cubic_stiffness': ('N m/rad^3', 'N/m^3'),
-    'damping': ('N m s/rad', 'N s/m'),
-    'gravity': ('rad', 'rad'),
-    'delay': ('s', 's'),
+Places = NDArray[np.intp]
+
+_OF_BODIES = dict(zip(BODY_PARAMETERS, ('kg', *['kg m'] * 3, *['kg m^2'] * 6)))
+# Quantities of a joint with units of joints that turn and that slide, by their groups.
+_OF_JOINTS = {
+    'armature': {'armature': ('kg m^2', 'kg')},
+    'viscous': {'viscous': ('N m s/rad', 'N s/m')},
+    'coulomb': {'coulomb': ('N m', 'N')},
+    'stribeck': {'stribeck': ('N m', 'N'), 'stribeck_velocity': ('rad/s', 'm/s')},
+    'offset': {'offset': ('N m', 'N')},
 }
-_BESIDE = {
-    'stribeck': ('stribeck_velocity',),
-    'offset': ('sensor_offset', 'deflection_offset'),
+_OF_ELASTIC = {
+    'offset': dict.fromkeys(('sensor_offset', 'deflection_offset'), ('N m', 'N')),
+    'stiffness': {'stiffness': ('N m/rad', 'N/m')},
+    'cubic_stiffness': {'cubic_stiffness': ('N m/rad^3', 'N/m^3')},
+    'damping': {'damping': ('N m s/rad', 'N s/m')},
 }
-"""Quantities that come with a group; the offsets only where joints are elastic."""
+_OF_ROBOT = {
+    'gravity': {'gravity tilt 1': 'rad', 'gravity tilt 2': 'rad'},
+    'delay': {'delay': 's'},
+}
+NOT_LINEAR = 'delay', 'gravity', 'stribeck_velocity'
 _RANK, _RESOLVED = 1e-9, 1e-5
-STRIBECK_VELOCITIES = np.geomspace(0.005, 0.6, 9)
-"""Between which friction that falls with the velocity is interpolated [rad/s] or [m/s]."""
 _FIRST_STRIBECK = 0.05
 
 
@@ -83,36 +82,23 @@ class Column(NamedTuple):
         return f'{self.owner} {self.name}'.strip()
 
 
-class Rows(NamedTuple):
-    """Equations y = X beta of one kind, M at even times for each of n joints."""
+class Channels(NamedTuple):
+    """What is measured of which joints, C channels."""
 
-    kind: str
-    """'effort', 'motor', 'sensor' or 'spring'."""
-    X: Array
-    """Shape (M, n, P)."""
-    y: Array
-    """Shape (M, n)."""
-    is_used: Flags
-    """Shape (M, n)."""
-    variance: Array
-    """Of what the deviations of the derivatives add, shape (M, n)."""
-    signal: Array
-    """Effort that they are about, shape (M, n)."""
-    floor: Array
-    """Variance that the noise of samples accounts for, shape (M, n)."""
+    kinds: NDArray[np.str_]
+    """'effort', 'motor', 'sensor' or 'spring', shape (C,)."""
+    joints: Places
+    """Index of the joint, shape (C,)."""
 
-    @property
-    def resolved(self) -> Array:
-        """The same, at least that of a sensor of 1e-5 of the largest effort, shape (M, n)."""
-        least = (_RESOLVED * np.abs(self.signal).max(axis=0, initial=0.0)) ** 2 + 1e-300
-        return np.asarray(np.maximum(self.floor, least))
+    def by_joint(self, values: Array, n: int) -> Array:
+        """Sums of values (C, ...) of the channels of each of n joints, (n, ...)."""
+        found = np.zeros((n, *np.shape(values)[1:]))
+        np.add.at(found, self.joints, values)
+        return found
 
 
 class Nonlinear(NamedTuple):
-    """Values of the parameters in which the equations are not linear; columns are of changes.
-
-    They are made part of the equations step by step, see `Estimation`.
-    """
+    """Values of the parameters in which the equations are not linear; columns are of changes."""
 
     delay: float
     """[s]"""
@@ -125,128 +111,174 @@ class Nonlinear(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """Which combinations of the P parameters the equations determine."""
+    """Which combinations of the parameters that are asked for the equations determine."""
 
-    independent: NDArray[np.intp]
+    independent: Places
     """Columns that are kept, shape (b,)."""
     mapping: Array
-    """Base parameters = mapping @ parameters, shape (b, P)."""
+    """Base parameters = mapping @ parameters that are asked for, shape (b, P)."""
+
+
+class Rows(NamedTuple):
+    """Equations series = X beta + fixed of C channels at M times, of all P parameters."""
+
+    stretch: Stretch
+    """Of which they are."""
+    X: Array
+    """Shape (M, C, P)."""
+    series: Array
+    """What is measured with three derivatives, zero where they are not known, (M, C, 4)."""
+    fixed: Array
+    """What no parameter is responsible for, shape (M, C)."""
+    friction: Array
+    """Known friction, shape (M, C)."""
+    is_used: Flags
+    """Shape (M, C)."""
+    is_moving: Flags
+    """Where something tells of friction, shape (M, C)."""
+    variance: Array
+    """Of what the deviations of the derivatives add, shape (M, C)."""
+    signal: Array
+    """Effort that the equations are about, shape (M, C)."""
+    floor: Array
+    """Variance that the noise of samples accounts for, shape (M, C)."""
+
+    @property
+    def resolved(self) -> Array:
+        """The same, at least that of a sensor of 1e-5 of the largest effort, shape (M, C)."""
+        least = (_RESOLVED * np.abs(self.signal).max(axis=0, initial=0.0)) ** 2 + 1e-300
+        return np.asarray(np.maximum(self.floor, least))
+
+    def delayed(self, delay: float, order: int = 0) -> Array:
+        """What is measured, or a derivative of it, at a later time [s], shape (M, C)."""
+        known = self.series[..., order:]
+        return np.asarray(known @ (delay ** np.arange(4) / _FACTORIALS)[: 4 - order])
 
 
 class Equations:
-    """Equations of a robot for some groups of parameters; what is not estimated is subtracted.
+    """Equations of a robot for all its parameters.
 
     Parameters
     ----------
     model : RobotModel
-        Its parameters are used where they are not estimated.
-    groups : sequence of str
-        Of `GROUPS`.
     actuators : Actuators, optional
         Which joints are elastic; what is known of their motors and springs.
-    payload_link : str, optional
+    link : str, optional
         Link whose payload is meant by 'payload'.
 
     Attributes
     ----------
     columns : list of Column
-        The P parameters.
-    first : dict of str to int
-        First column of each group and quantity.
+        All parameters.
+    places : dict of str to ndarray of int
+        Columns of each group and of each quantity of the joints.
+    known : ndarray
+        Parameters as model and actuators have them.
     elastic : ndarray of bool, shape (n,)
         Which joints are series elastic.
-    state : Nonlinear
-        Where the equations are developed.
 
     Raises
     ------
     IdentificationError
-        If a group is unknown, springs are asked for and no joint is elastic, or a spring is
-        neither linear nor cubic.
+        If a spring is neither linear nor cubic, or the link never moves.
     """
 
     def __init__(
-        self,
-        model: RobotModel,
-        groups: Sequence[str],
-        actuators: Actuators | None = None,
-        payload_link: str | None = None,
+        self, model: RobotModel, actuators: Actuators | None = None, link: str | None = None
     ) -> None:
-        self.model, self.groups, self.actuators = model, tuple(groups), actuators
-        self.payload_link = payload_link
-        drives = [
-            None if actuators is None else actuators[name] for name in model.joint_names
-        ]
+        self.model, self.actuators, self.link = model, actuators, link
+        drives = [None if actuators is None else actuators[j] for j in model.joint_names]
         self.elastic = np.array([isinstance(drive, SeriesElastic) for drive in drives])
-        self._refuse_unknown(drives)
-        self.columns: list[Column] = []
-        self.first: dict[str, int] = {}
-        for group in groups:
-            self.first[group] = len(self.columns)
-            self._add_columns(group)
-        if payload_link is not None:
-            self._carrier = payload_in_body(model, payload_link)
+        for name, drive in zip(model.joint_names, drives):
+            spring = getattr(drive, 'spring', None)
+            if spring is not None and not isinstance(spring, (LinearSpring, CubicSpring)):
+                raise IdentificationError(
+                    f'The spring of {name} is {spring}; linear and cubic ones can be identified.'
+                )
+        self._carrier = None if link is None else payload_in_body(model, link)
+        self.columns = list(self._columns())
+        self.places: dict[str, Places] = {}
+        for k, column in enumerate(self.columns):
+            for name in dict.fromkeys((column.group, column.name)):
+                self.places[name] = np.append(self.places.get(name, ()), k).astype(np.intp)
+        for name in ('offset', 'stribeck'):  # as groups they are more than that
+            self.places[name] = self.of(name)
+        self.known = np.zeros(len(self.columns))
+        self.known[self.places['bodies']] = model.inertial_parameters
+        for name, values in self.known_drives.items():
+            if name in self.places:
+                self.known[self.places[name]] = values
+        self._random: dict[tuple[tuple[str, ...], int], Array] = {}
         # Two axes that are normal to the given gravity.
         g = np.asarray(model.gravity)
         normal = np.cross(g, np.eye(3)[np.argmin(np.abs(g))])
         axes = np.stack([normal, np.cross(g, normal)])
-        self.tilt_axes = axes / np.maximum(np.linalg.norm(axes, axis=1), 1e-300)[:, None]
-        n = model.n_joints
-        start = np.full(n, np.log(_FIRST_STRIBECK))
-        self.state = Nonlinear(0.0, np.zeros(2), np.ones(n), start)
+        self._axes = axes / np.maximum(np.linalg.norm(axes, axis=1), 1e-300)[:, None]
 
-    def _refuse_unknown(self, drives: Sequence[object]) -> None:
-        """Refuse groups that there are not, and springs that cannot be identified."""
-        if unknown := [group for group in self.groups if group not in GROUPS]:
+    def _columns(self) -> Iterable[Column]:
+        """All parameters, group by group."""
+        model = self.model
+        owners = {'bodies': model.body_names, 'payload': (self.link,) * bool(self.link)}
+        kinds = [int(kind == 'prismatic') for kind in model.joint_types]
+        for group in GROUPS:
+            for owner in owners.get(group, ()):
+                yield from (Column(group, n, str(owner), u) for n, u in _OF_BODIES.items())
+            quantities = dict(_OF_JOINTS.get(group, {}))
+            if self.elastic.any():
+                quantities |= _OF_ELASTIC.get(group, {})
+            for name, units in quantities.items():
+                for joint, kind in zip(model.joint_names, kinds):
+                    yield Column(group, name, joint, units[kind])
+            for name, unit in _OF_ROBOT.get(group, {}).items():
+                yield Column(group, name, '', unit)
+
+    def of(self, name: str) -> Places:
+        """Columns of a quantity of the joints, which may have the name of a group."""
+        return np.array([k for k, c in enumerate(self.columns) if c.name == name], np.intp)
+
+    def asked(self, groups: Sequence[str]) -> Places:
+        """Columns of groups, in their order.
+
+        Parameters
+        ----------
+        groups : sequence of str
+            Of `GROUPS`.
+
+        Returns
+        -------
+        ndarray of int
+
+        Raises
+        ------
+        IdentificationError
+            If a group is unknown, or springs are asked for and no joint is elastic.
+        """
+        if unknown := [group for group in groups if group not in GROUPS]:
             raise IdentificationError(
                 f'{listed(unknown)} cannot be estimated, expected some of {listed(GROUPS)}.'
             )
-        if not set(self.groups).isdisjoint(SPRING) and not self.elastic.any():
+        if not set(groups).isdisjoint(SPRING) and not self.elastic.any():
             raise IdentificationError(
                 'Springs are asked for, but no joint is series elastic; give actuators, whose '
                 'values need not be right.'
             )
-        for name, drive in zip(self.model.joint_names, drives):
-            springs = getattr(drive, 'spring', None)
-            if springs is not None and not isinstance(springs, (LinearSpring, CubicSpring)):
-                raise IdentificationError(
-                    f'The spring of {name} is {springs}; linear and cubic ones can be identified.'
-                )
+        order = [
+            (groups.index(c.group), k)
+            for k, c in enumerate(self.columns)
+            if c.group in groups
+        ]
+        return np.array([k for _, k in sorted(order)], np.intp)
 
-    def _add_columns(self, group: str) -> None:
-        """Append the parameters of a group."""
-        model = self.model
-        if group in ('bodies', 'payload'):
-            owners = model.body_names if group == 'bodies' else (str(self.payload_link),)
-            self.columns += [
-                Column(group, name, owner, _UNITS[name if name == 'mass' else name[0]][0])
-                for owner in owners
-                for name in BODY_PARAMETERS
-            ]
-        elif group == 'gravity':
-            self.columns += [
-                Column(group, f'gravity tilt {axis}', '', 'rad') for axis in '12'
-            ]
-        elif group == 'delay':
-            self.columns.append(Column(group, 'delay', '', 's'))
-        else:
-            more = _BESIDE.get(group, ()) if group != 'offset' or self.elastic.any() else ()
-            for name in (group, *more):
-                self.first[name] = len(self.columns)
-                for owner, kind in zip(model.joint_names, model.joint_types):
-                    unit = _UNITS[name][int(kind == 'prismatic')]
-                    self.columns.append(Column(group, name, owner, unit))
+    @cached_property
+    def is_linear(self) -> Flags:
+        """Which parameters equations are linear in."""
+        return np.array([not column.name.startswith(NOT_LINEAR) for column in self.columns])
 
     @property
-    def known(self) -> Array:
-        """Parameters of the model and its actuators as given, shape (P,)."""
-        model, beta = self.model, np.zeros(len(self.columns))
-        if 'bodies' in self.first:
-            beta[self.of('bodies', 10 * model.n_bodies)] = model.inertial_parameters
-        for name, values in self.known_drives.items():
-            if name in self.first:
-                beta[self.of(name)] = values
-        return beta
+    def start(self) -> Nonlinear:
+        """Nonlinear parameters with which a search begins."""
+        n = self.model.n_joints
+        return Nonlinear(0.0, np.zeros(2), np.ones(n), np.full(n, np.log(_FIRST_STRIBECK)))
 
     def drive(self, j: int) -> SeriesElastic:
         """Elastic drive of a joint.
@@ -264,157 +296,6 @@ class Equations:
         found = self.actuators[self.model.joint_names[j]]
         assert isinstance(found, SeriesElastic)
         return found
-
-    def of(self, name: str, width: int | None = None) -> slice:
-        """Columns of a quantity, by default one for each joint.
-
-        Parameters
-        ----------
-        name : str
-            Of a quantity or group that is estimated.
-        width : int, optional
-            Number of columns.
-
-        Returns
-        -------
-        slice
-        """
-        first = self.first[name]
-        return slice(first, first + (self.model.n_joints if width is None else width))
-
-    def rows(self, stretch: Stretch) -> Iterator[Rows]:
-        """Equations along a stretch of a recording.
-
-        Parameters
-        ----------
-        stretch : Stretch
-            Of the same joints.
-
-        Yields
-        ------
-        Rows
-            'effort' of rigid joints; 'motor' and 'sensor' of elastic ones, as far as they
-            are measured, then 'spring'. With P columns each.
-
-        Raises
-        ------
-        IdentificationError
-            If joints are elastic and the stretch has no positions of motors.
-        """
-        measured, n = stretch.measured, self.model.n_joints
-        moving = stretch.is_used['resting'] | (not self.has_friction)
-        bodies, fixed, variance = self._bodies(stretch)
-        scatter = {what: stretch.noise.get(what, np.zeros(n)) ** 2 for what in measured}
-        if not self.elastic.all():
-            own = 'effort' if 'effort' in measured else 'motor_torque'
-            block = _Block(self, stretch, ~self.elastic)
-            block.X += bodies
-            block.measure(own)
-            block.is_used &= moving
-            block.y -= fixed
-            block.motor(stretch.motion)
-            signal = measured[own][:, 0]
-            yield block.rows('effort', variance, signal, variance + scatter[own])
-        if not self.elastic.any():
-            return
-        if stretch.motor_motion is None:
-            raise IdentificationError(
-                'Joints are elastic, but the recording holds no positions of motors; record them '
-                'too (columns <joint>.motor_position, or a topic of the motors).'
-            )
-        deflection = stretch.motor_motion - stretch.motion
-        stiffness = self.known_drives['stiffness']
-        noise = stiffness**2 * (stretch.deviations[1:] ** 2).sum(axis=0)
-        for what, kind in (('motor_torque', 'motor'), ('effort', 'sensor')):
-            if what not in measured:
-                continue
-            block = _Block(self, stretch, self.elastic)
-            block.measure(what)
-            if kind == 'motor':
-                block.is_used &= moving
-                block.motor(stretch.motor_motion)
-            block.spring(deflection)
-            if kind == 'sensor':
-                block.put('sensor_offset', 1.0)
-            exact = np.zeros_like(fixed)
-            yield block.rows(kind, exact, measured[what][:, 0], noise + scatter[what])
-        block = _Block(self, stretch, self.elastic)
-        block.X -= bodies
-        block.y += fixed
-        block.spring(deflection)
-        both = variance + noise
-        yield block.rows('spring', both, stiffness * deflection[:, 0], both)
-
-    def efforts(self, stretch: Stretch) -> Iterator[tuple[str, Array, Array, Flags]]:
-        """What is measured with its kind, what is computed, and where both are used, (M, n) each.
-
-        That of elastic joints is computed from the torque of the links, whatever their deflection
-        says; torques of motors come last.
-
-        Parameters
-        ----------
-        stretch : Stretch
-
-        Yields
-        ------
-        kind : {'effort', 'sensor', 'motor'}
-        measured : ndarray, shape (M, n)
-            [N m] or [N]
-        computed : ndarray, shape (M, n)
-            [N m] or [N]
-        is_used : ndarray of bool, shape (M, n)
-        """
-        every = {rows.kind: rows for rows in self.rows(stretch)}
-        for kind in ('effort', 'sensor', 'motor'):
-            if kind in every:
-                rows = every[kind]
-                links = 0.0 if kind == 'effort' else every['spring'].y
-                yield kind, rows.signal, rows.signal - rows.y + links, rows.is_used
-
-    def _bodies(self, stretch: Stretch) -> tuple[Array, Array, Array]:
-        """Columns of bodies and gravity (M, n, P), efforts that are not estimated, variances."""
-        model, motion = self.model, stretch.motion
-        X = np.zeros((len(motion), model.n_joints, len(self.columns)))
-        fixed = np.zeros((len(motion), model.n_joints))
-        if 'bodies' in self.first or 'payload' in self.first:
-            Y = regressor(model, motion)[:, 0]
-            if 'bodies' in self.first:
-                X[..., self.of('bodies', 10 * model.n_bodies)] = Y
-            if 'payload' in self.first:
-                own, to_body = self._carrier
-                X[..., self.of('payload', 10)] = Y[..., own] @ to_body
-        if 'bodies' not in self.first:
-            fixed += inverse_dynamics(self._frictionless, motion)[:, 0]
-        elif model.closure is not None:  # what joints without motors have
-            passive = inverse_dynamics(self._frictionless, motion)[:, 0]
-            fixed += passive - Y @ model.inertial_parameters
-        if 'gravity' in self.first:
-            still = motion * np.array([1.0, 0.0, 0.0])[:, None]
-            for k, direction in enumerate(self._tilts):
-                tilted = self._frictionless.changed(gravity=direction, friction={})
-                X[..., self.first['gravity'] + k] = inverse_dynamics(tilted, still)[:, 0]
-        if not stretch.deviations[0].any():
-            return X, fixed, np.zeros_like(fixed)
-        M = mass_matrix(model, motion[:, :1])[:, 0]
-        return X, fixed, np.einsum('mij,mj->mi', M**2, stretch.deviations[0] ** 2)
-
-    @property
-    def is_linear(self) -> Flags:
-        """Which parameters equations are linear in, shape (P,)."""
-        others = 'delay', 'gravity', 'stribeck_velocity'
-        return np.array([not column.name.startswith(others) for column in self.columns])
-
-    @property
-    def has_friction(self) -> bool:
-        """Whether some friction is estimated."""
-        return any(name in self.first for name in FRICTION)
-
-    @cached_property
-    def _frictionless(self) -> RobotModel:
-        model = self.model
-        driven = model.body_names if model.closure is None else model.joint_names
-        model = model.with_friction(dict.fromkeys(driven))
-        return model.with_armature(dict.fromkeys(driven, 0.0))
 
     @cached_property
     def known_drives(self) -> dict[str, Array]:
@@ -442,10 +323,206 @@ class Equations:
             known['cubic_stiffness'][j] = spring.get('cubic', 0.0)
         return known
 
+    @cached_property
+    def _known_friction(self) -> JointFriction:
+        """Friction as it is known, at motors where joints are elastic."""
+        model, known = self.model, dict(self.model.friction)
+        laws = {j: known[name] for j, name in enumerate(model.joint_names) if name in known}
+        for j in np.flatnonzero(self.elastic).tolist():
+            laws.pop(j, None)
+            if (law := self.drive(j).friction) is not None:
+                laws[j] = law
+        return JointFriction(laws)
+
+    def channels(self, measured: Iterable[str]) -> Channels:
+        """Channels of what is measured.
+
+        Parameters
+        ----------
+        measured : iterable of str
+            'effort', 'motor_torque' or both.
+
+        Returns
+        -------
+        Channels
+        """
+        of = {'motor_torque': 'motor', 'effort': 'sensor'}
+        kinds = ['effort', *(of[what] for what in of if what in measured), 'spring']
+        pairs = [
+            (kind, j)
+            for kind in kinds
+            for j in np.flatnonzero(self.elastic == (kind != 'effort')).tolist()
+        ]
+        return Channels(*(np.array(item) for item in zip(*pairs)))
+
+    def rows(self, stretch: Stretch, channels: Channels) -> Rows:
+        """Equations along a stretch of a recording, at the nonlinear parameters zero.
+
+        Parameters
+        ----------
+        stretch : Stretch
+            Of the same joints.
+        channels : Channels
+            Those without measurements in this stretch are not used.
+
+        Returns
+        -------
+        Rows
+
+        Raises
+        ------
+        IdentificationError
+            If joints are elastic and the stretch has no positions of motors.
+        """
+        if self.elastic.any() and stretch.motor_motion is None:
+            raise IdentificationError(
+                'Joints are elastic, but the recording holds no positions of motors; record them '
+                'too (columns <joint>.motor_position, or a topic of the motors).'
+            )
+        M, n = stretch.motion[:, 0].shape
+        bodies, passive, variance = self._of_bodies(stretch)
+        deflection = np.zeros((M, 3, n))
+        if stretch.motor_motion is not None:
+            deflection = stretch.motor_motion - stretch.motion
+        stiffness = self.known_drives['stiffness']
+        springs = stiffness**2 * (stretch.deviations[1:] ** 2).sum(axis=0)
+        parts = []
+        for kind in dict.fromkeys(channels.kinds.tolist()):
+            own = channels.joints[channels.kinds == kind]
+            side = {'effort': 1.0, 'spring': -1.0}.get(kind, 0.0)
+            X, friction = side * bodies, np.zeros((M, n))
+            if kind in ('effort', 'motor'):
+                moved = stretch.motion + float(kind == 'motor') * deflection
+                friction = self._of_motors(X, stretch, moved)
+            if kind != 'effort':
+                d, rate = deflection[:, 0], deflection[:, 1]
+                for name, values in zip(SPRING, (d, d**3, rate)):
+                    self._put(X, name, values)
+                self._put(X, 'deflection_offset', 1.0)
+            if kind == 'sensor':
+                self._put(X, 'sensor_offset', 1.0)
+            series, is_used, scatter = self._measured(kind, stretch)
+            X[..., self.places['delay']] = -series[..., 1:2]
+            is_moving = np.ones((M, n), np.bool_)
+            if kind in ('effort', 'motor'):
+                is_moving = stretch.is_used['resting']
+            added = variance * abs(side) + springs * (kind == 'spring')
+            floor = scatter + variance * abs(side) + springs * (kind != 'effort')
+            signal = stiffness * deflection[:, 0] if kind == 'spring' else series[..., 0]
+            every = (
+                X,
+                series,
+                side * passive,
+                friction,
+                is_used,
+                is_moving,
+                added,
+                signal,
+                floor,
+            )
+            parts.append([values[:, own] for values in every])
+        return Rows(stretch, *(np.concatenate(items, axis=1) for items in zip(*parts)))
+
+    def _measured(self, kind: str, stretch: Stretch) -> tuple[Array, Flags, Array]:
+        """Series (M, n, 4), where they are used (M, n), and the variance of their noise (n,)."""
+        M, n = stretch.motion[:, 0].shape
+        what = 'motor_torque' if kind == 'motor' else 'effort'
+        if kind == 'effort' and what not in stretch.measured:
+            what = 'motor_torque'
+        series, none = np.zeros((M, n, 4)), np.zeros(n)
+        if kind == 'spring' or what not in stretch.measured:
+            return series, np.full((M, n), kind == 'spring'), none
+        given = np.swapaxes(stretch.measured[what], 1, 2)
+        series[..., : given.shape[2]] = given
+        return series, stretch.is_used[what], stretch.noise.get(what, none) ** 2
+
+    def _put(self, X: Array, name: str, values: Array | float) -> None:
+        """Set the columns (M, n, P) of a quantity of the joints, if there are such."""
+        if name in self.places:
+            X[:, np.arange(X.shape[1]), self.of(name)] = values
+
+    def _of_motors(self, X: Array, stretch: Stretch, moved: Array) -> Array:
+        """Set what moves with motors, at rigid joints and motors alike; known friction (M, n)."""
+        self._put(X, 'armature', moved[:, 2])
+        self._put(X, 'viscous', moved[:, 1])
+        self._put(X, 'coulomb', stretch.friction('coulomb', Coulomb(1.0).effort))
+        self._put(X, 'offset', 1.0)
+        self._fall(X, stretch, self.start, np.arange(X.shape[1]))
+        return stretch.friction('known', self._known_friction)
+
+    def developed(self, rows: Rows, state: Nonlinear, channels: Channels) -> Rows:
+        """Rows whose columns of nonlinear parameters are those of changes from a state.
+
+        Parameters
+        ----------
+        rows : Rows
+            Changed in place.
+        state : Nonlinear
+        channels : Channels
+            Of the rows.
+
+        Returns
+        -------
+        Rows
+        """
+        rows.X[..., self.places['delay']] = -rows.delayed(state.delay, 1)[..., None]
+        own = np.isin(channels.kinds, ('effort', 'motor')).sum()  # which come first
+        self._fall(rows.X[:, :own], rows.stretch, state, channels.joints[:own])
+        return rows
+
+    def _fall(self, X: Array, stretch: Stretch, state: Nonlinear, joints: Places) -> None:
+        """Set the columns of friction that falls with the velocity, of channels of joints."""
+        width = np.exp(state.log_velocity)[:, None]
+
+        def share(v: Array) -> Array:
+            return np.asarray((v / width) ** 2)
+
+        at = state.log_velocity.tobytes()
+        unit = stretch.friction(('stribeck', at), lambda v: np.exp(-share(v)) * np.sign(v))
+        change = stretch.friction(
+            ('change', at), lambda v: 2.0 * share(v) * np.exp(-share(v)) * np.sign(v)
+        )
+        for name, values in (
+            ('stribeck', unit),
+            ('stribeck_velocity', state.level * change),
+        ):
+            X[:, np.arange(len(joints)), self.of(name)[joints]] = values[:, joints]
+
+    def _of_bodies(self, stretch: Stretch) -> tuple[Array, Array, Array]:
+        """Columns (M, n, P) of bodies, payload and gravity, efforts without motors, variances."""
+        model, motion = self.model, stretch.motion
+        M, n = motion[:, 0].shape
+        X, passive, variance = np.zeros((M, n, len(self.columns))), *np.zeros((2, M, n))
+        Y = regressor(model, motion)[:, 0]
+        X[..., self.places['bodies']] = Y
+        if self._carrier is not None:
+            own, to_body = self._carrier
+            X[..., self.places['payload']] = Y[..., own] @ to_body
+        for k, turned in zip(self.places['gravity'], self._turned):
+            X[..., k] = gravity_effort(turned, motion[:, :1])[:, 0]
+        if model.closure is not None:
+            passive = inverse_dynamics(self._unmoved, motion)[:, 0]
+            passive -= Y @ model.inertial_parameters
+        if stretch.deviations[0].any():
+            inertia = mass_matrix(model, motion[:, :1])[:, 0]
+            variance = np.einsum('mij,mj->mi', inertia**2, stretch.deviations[0] ** 2)
+        return X, passive, variance
+
+    @cached_property
+    def _turned(self) -> list[RobotModel]:
+        """Robots whose gravity is its change by a rotation about an axis."""
+        return [self.model.changed(gravity=change) for change in self._tilts]
+
+    @cached_property
+    def _unmoved(self) -> RobotModel:
+        """The robot without friction and armature of the joints that have motors."""
+        model = self.model.with_friction(dict.fromkeys(self.model.joint_names))
+        return model.with_armature(dict.fromkeys(self.model.joint_names, 0.0))
+
     @property
     def _tilts(self) -> Array:
-        """Changes of gravity by rotations about `tilt_axes`, shape (2, 3)."""
-        return np.cross(self.tilt_axes, self.model.gravity)
+        """Changes of gravity by rotations about two axes, shape (2, 3)."""
+        return np.cross(self._axes, self.model.gravity)
 
     def tilted(self, angles: Array) -> Equations:
         """The same equations with gravity turned by small angles (2,).
@@ -453,7 +530,7 @@ class Equations:
         Parameters
         ----------
         angles : array-like, shape (2,)
-            About `tilt_axes` [rad].
+            About two axes that are normal to the given gravity [rad].
 
         Returns
         -------
@@ -462,43 +539,20 @@ class Equations:
         """
         g = np.asarray(self.model.gravity) + np.asarray(angles) @ self._tilts
         g *= np.linalg.norm(self.model.gravity) / np.linalg.norm(g)
-        model = self.model.changed(gravity=g)
-        same = Equations(model, self.groups, self.actuators, self.payload_link)
-        same.state = self.state._replace(tilt=self.state.tilt + angles)
-        same.tilt_axes = self.tilt_axes
+        same = Equations(self.model.changed(gravity=g), self.actuators, self.link)
+        same._axes = self._axes
         return same
 
-    def laws(self) -> dict[str, Callable[[Array], Array]]:
-        """Friction of laws of unit size by velocities (..., n, 1), and that which is known.
-
-        Returns
-        -------
-        dict of str to callable
-            From velocities (..., n, 1) to efforts of this shape: 'known', and those that
-            are estimated.
-        """
-        model, known = self.model, dict(self.model.friction)
-        laws = {j: known[name] for j, name in enumerate(model.joint_names) if name in known}
-        for j in np.flatnonzero(self.elastic).tolist():
-            laws.pop(j, None)
-            if (law := self.drive(j).friction) is not None:
-                laws[j] = law
-        found: dict[str, Callable[[Array], Array]] = {'known': JointFriction(laws)}
-        if 'coulomb' in self.first:
-            found['coulomb'] = Coulomb(1.0).effort
-        if 'stribeck' in self.first:
-            names = zip(stribeck_names(), STRIBECK_VELOCITIES.tolist())
-            found |= {name: Stribeck(1.0, velocity).effort for name, velocity in names}
-        return found
-
-    def structure(self, kinds: Sequence[str], seed: int = 0) -> Structure:
-        """Which combinations determine what is measured; `kinds` has its names.
+    def structure(self, asked: Places, measured: Iterable[str], seed: int = 0) -> Structure:
+        """Which combinations determine what is measured.
 
         Source: Gautier 1991, "Numerical calculation of the base inertial parameters of robots".
 
         Parameters
         ----------
-        kinds : sequence of str
+        asked : ndarray of int, shape (P,)
+            Columns.
+        measured : iterable of str
             Such as 'effort' and 'motor_torque'.
         seed : int
             Of the random motion by which it is found.
@@ -509,27 +563,15 @@ class Equations:
         """
         from scipy.linalg import qr, solve_triangular
 
-        rng, n = np.random.default_rng(seed), self.model.n_joints
-        M = 10 + 2 * -(-len(self.columns) // n) * 3
-        low, high = self.model.limits.lower, self.model.limits.upper
-        bounded = np.isfinite(low) & np.isfinite(high)
-        motion = rng.normal(size=(M, 3, n))
-        low, high = np.where(bounded, [low, high], [[-np.pi], [np.pi]])
-        motion[:, 0] = within_reach(self.model, rng.uniform(low, high, (M, n)))
-        stretch = Stretch(
-            np.arange(float(M)),
-            motion,
-            motion + rng.normal(size=motion.shape),
-            {what: rng.normal(size=(M, 2, n)) for what in kinds},
-            {name: rng.normal(size=(M, n)) for name in self.laws()},
-            dict.fromkeys((*kinds, 'resting'), np.ones((M, n), dtype=np.bool_)),
-            np.zeros((3, M, n)),
-        )
-        stacked = np.concatenate([rows.X[rows.is_used] for rows in self.rows(stretch)])
+        key = tuple(measured), seed
+        if key not in self._random:
+            self._random[key] = qr(self._at_random(*key), mode='r')[0]
+        stacked = self._random[key][:, asked]
         sizes = np.linalg.norm(stacked, axis=0)
         sizes[sizes < _RANK * np.median(sizes)] = 0.0  # but for rounding
         stacked[:, sizes == 0.0] = 0.0
-        scale = np.where(sizes > 0.0, sizes, 1.0)
+        # Of columns that are worth the same the first one counts, whatever rounding says.
+        scale = np.where(sizes > 0.0, sizes, 1.0) * (1.0 + 1e-6 * np.arange(len(asked)))
         R, order = qr(stacked / scale, mode='r', pivoting=True)
         diagonal = np.abs(np.diag(R))
         b = int(np.count_nonzero(diagonal > _RANK * diagonal[0]))
@@ -541,124 +583,28 @@ class Equations:
         independent = order[:b][ranks]
         mapping = mapping[ranks]
         mapping[:, independent] = np.eye(b)
-        return Structure(independent, mapping)
+        return Structure(asked[independent], mapping)
 
-
-class _Block:
-    """Rows of some of the joints that are being made, M of them.
-
-    Parameters
-    ----------
-    equations : Equations
-    stretch : Stretch
-    which : ndarray of bool, shape (n,)
-        Which joints have rows.
-
-    Attributes
-    ----------
-    X : ndarray, shape (M, n, P)
-        Columns of the parameters.
-    y : ndarray, shape (M, n)
-        What is measured, less what is not estimated.
-    is_used : ndarray of bool, shape (M, n)
-    """
-
-    def __init__(self, equations: Equations, stretch: Stretch, which: Flags) -> None:
-        self._equations, self._stretch = equations, stretch
-        M, n = stretch.motion[:, 0].shape
-        self.X = np.zeros((M, n, len(equations.columns)))
-        self.y, self.is_used = np.zeros((M, n)), np.tile(which, (M, 1))
-
-    def rows(self, kind: str, variance: Array, signal: Array, floor: Array) -> Rows:
-        """What has been made, see `Rows`."""
-        return Rows(kind, self.X, self.y, self.is_used, variance, signal, floor)
-
-    def put(self, name: str, values: Array | float) -> None:
-        """Set the columns of a quantity, if it is estimated.
-
-        Parameters
-        ----------
-        name : str
-            Quantity with a column for each joint.
-        values : float or ndarray, shape (M, n)
-        """
-        first, joints = self._equations.first, np.arange(self.X.shape[1])
-        if name in first:
-            self.X[:, joints, first[name] + joints] = values
-
-    def measure(self, what: str) -> None:
-        """Subtract nothing from what is measured, but allow for its delay.
-
-        Parameters
-        ----------
-        what : str
-            'effort' or 'motor_torque'.
-        """
-        first, series = self._equations.first, self._stretch.measured[what]
-        late = self._equations.state.delay ** np.arange(series.shape[1])
-        late = late / _FACTORIALS[: series.shape[1]]
-        self.y += np.einsum('mdn,d->mn', series, late)
-        if 'delay' in first and series.shape[1] > 1:
-            self.X[..., first['delay']] = -np.einsum('mdn,d->mn', series[:, 1:], late[:-1])
-        self.is_used &= self._stretch.is_used[what]
-
-    def motor(self, motion: Array) -> None:
-        """Motor inertia, friction and offset, at rigid joints and motors alike.
-
-        Parameters
-        ----------
-        motion : ndarray, shape (M, 3, n)
-            Of what moves with the motor [rad/s^k] or [m/s^k].
-        """
-        equations, laws = self._equations, self._stretch.laws
-        if 'armature' in equations.first:
-            self.put('armature', motion[:, 2])
-        else:
-            self.y -= equations.known_drives['armature'] * motion[:, 2]
-        self.put('viscous', motion[:, 1])
-        if 'coulomb' in equations.first:
-            self.put('coulomb', laws['coulomb'])
-        if 'stribeck' in equations.first:
-            self.put('stribeck', self._falling(0))
-            self.put('stribeck_velocity', equations.state.level * self._falling(1))
-        self.put('offset', 1.0)
-        if 'known' in laws and not equations.has_friction:
-            self.y -= laws['known']
-
-    def spring(self, deflection: Array) -> None:
-        """Torques of springs by their deflections (M, 3, n).
-
-        Parameters
-        ----------
-        deflection : ndarray, shape (M, 3, n)
-            [rad/s^k] or [m/s^k]
-        """
-        d = deflection[:, 0]
-        for name, values in zip(SPRING, (d, d**3, deflection[:, 1])):
-            if name in self._equations.first:
-                self.put(name, values)
-            elif (known := self._equations.known_drives[name]).any():
-                self.y -= known * values
-        self.put('deflection_offset', 1.0)
-
-    def _falling(self, order: int) -> Array:
-        """Unit friction that falls with the velocity (M, n), or its change with log_velocity."""
-        from scipy.interpolate import CubicSpline
-
-        known = np.stack([self._stretch.laws[name] for name in stribeck_names()])
-        spline = CubicSpline(np.log(STRIBECK_VELOCITIES), known)
-        every = spline(self._equations.state.log_velocity, order)
-        return np.asarray(np.einsum('jmj->mj', every))
-
-
-def stribeck_names() -> list[str]:
-    """Names of the friction at `STRIBECK_VELOCITIES`.
-
-    Returns
-    -------
-    list of str
-    """
-    return [f'stribeck {velocity:.6g}' for velocity in STRIBECK_VELOCITIES]
+    def _at_random(self, measured: Sequence[str], seed: int) -> Array:
+        """Rows of a random motion, shape (rows, columns)."""
+        rng, n = np.random.default_rng(seed), self.model.n_joints
+        M = 10 + 2 * -(-len(self.columns) // n) * 3
+        low, high = self.model.limits.lower, self.model.limits.upper
+        bounded = np.isfinite(low) & np.isfinite(high)
+        motion = rng.normal(size=(M, 3, n))
+        low, high = np.where(bounded, [low, high], [[-np.pi], [np.pi]])
+        motion[:, 0] = within_reach(self.model, rng.uniform(low, high, (M, n)))
+        stretch = Stretch(
+            np.arange(float(M)),
+            motion,
+            motion + rng.normal(size=motion.shape),
+            {what: rng.normal(size=(M, 2, n)) for what in measured},
+            0.1 * rng.normal(size=(M, n)),
+            dict.fromkeys((*measured, 'resting'), np.ones((M, n), dtype=np.bool_)),
+            np.zeros((3, M, n)),
+        )
+        rows = self.rows(stretch, self.channels(measured))
+        return rows.X[rows.is_used]
 
 
 _FACTORIALS = np.array([1.0, 1.0, 2.0, 6.0])

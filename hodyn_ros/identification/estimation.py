@@ -18,13 +18,15 @@ import numpy as np
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.equations import (
-    STRIBECK_VELOCITIES,
+    Channels,
     Equations,
+    Nonlinear,
+    Places,
     Rows,
-    Structure,
 )
+from hodyn_ros.identification.gram import Gram
 from hodyn_ros.identification.recording import Flags, Stretch
-from hodyn_ros.names import listed
+from hodyn_ros.names import FRICTION, listed
 
 # Of all rows; without delay; last step over deviations.
 _PASSES, _HELD, _SETTLED = (10, 3, 0.02)
@@ -40,6 +42,7 @@ _RANK = 1e-6  # of directions that recordings show at all, over the best one
 _UNSEEN = 1e-3  # share of a parameter in the others
 _LEAST_SHOWN = 0.25  # of the parameters
 _LONGEST_DELAY, _LATE = 0.1, 2e-4  # s
+_STRIBECK_VELOCITIES = 0.005, 0.6  # rad/s or m/s, at least and at most
 _STRIBECK_STEP = 0.5  # of the logarithm of the velocity
 _MUCH = 0.01  # share of rows that is worth a remark
 _DOUBT, _NAMED = 0.05, 6  # deviation over a torque that is worth one, and names in it
@@ -74,14 +77,14 @@ class IdentifiedParameter(NamedTuple):
 
 
 class _Noise(NamedTuple):
-    """Noise of rows of one kind, of n joints."""
+    """Noise of the rows of C channels."""
 
     size: Array
-    """Standard deviation, shape (n,)."""
+    """Standard deviation, shape (C,)."""
     memory: Array
-    """How it follows from that of the rows before, shape (n, _MEMORY)."""
+    """How it follows from that of the rows before, shape (C, _MEMORY)."""
     gain: Array
-    """Part of the standard deviation that is new in each row, shape (n,)."""
+    """Part of the standard deviation that is new in each row, shape (C,)."""
 
 
 class Estimation:
@@ -90,19 +93,31 @@ class Estimation:
     Parameters
     ----------
     equations : Equations
-    structure : Structure
-        Which b base parameters there are.
-    stretches : sequence of Stretch
-    passes : int
-        Steps at most; they end when they are small beside the deviations.
+    groups : sequence of str
+        What is asked for, of `GROUPS`.
+    measured : sequence of str
+        'effort', 'motor_torque' or both.
+    rows : sequence of Rows
+        Of the channels of what is measured; changed in place.
 
     Attributes
     ----------
+    equations : Equations
+        With gravity as it is found, as the rows have it.
+    channels : Channels
+    structure : Structure
+        Which b base parameters there are.
+    state : Nonlinear
+        Where the equations are developed.
     z : ndarray, shape (b,)
         Base parameters; zero for those in which the equations are not linear, see
         `estimates`.
     columns : list of Column
         Parameters that the base parameters are named after.
+    asked_columns : list of Column
+        The P parameters that are asked for.
+    places : list of int
+        Of `columns` among these.
     covariance : ndarray, shape (b, b)
     information : ndarray, shape (directions, b)
         Square root of the information on z, of the directions that recordings show.
@@ -121,23 +136,30 @@ class Estimation:
     def __init__(
         self,
         equations: Equations,
-        structure: Structure,
-        stretches: Sequence[Stretch],
-        passes: int = _PASSES,
+        groups: Sequence[str],
+        measured: Sequence[str],
+        rows: Sequence[Rows],
     ) -> None:
-        self.equations, self.structure, self.stretches = equations, structure, stretches
-        self.z = structure.mapping @ equations.known
-        self.columns = [equations.columns[i] for i in structure.independent]
-        self.noise: dict[str, _Noise] = {}
+        self.equations, self.rows = equations, list(rows)
+        self.channels, self.asked = equations.channels(measured), equations.asked(groups)
+        self.structure = equations.structure(self.asked, measured)
+        self.state = equations.start
+        self.has_friction = not set(groups).isdisjoint(FRICTION)
+        self.z = self.structure.mapping @ equations.known[self.asked]
+        self.columns = [equations.columns[i] for i in self.structure.independent]
+        self.places = [self.asked.tolist().index(i) for i in self.structure.independent]
+        self.asked_columns = [equations.columns[i] for i in self.asked]
+        self._is_linear = equations.is_linear[self.structure.independent]
+        self.noise: _Noise | None = None
         self.dropped = self.used = 0
         self._half = np.zeros((len(self.z), 1))
         late = np.array(
             [column.group == 'delay' for column in self.columns], dtype=np.bool_
         )
-        for number in range(passes):
+        for number in range(_PASSES):
             # Rows that no law of friction describes, where joints stick, look like a delay until
             # the noise is known and they are left out.
-            self._held = late & (not late.all() and number < min(_HELD, passes - 1))
+            self._held = late & (not late.all() and number < _HELD)
             if number:
                 self.noise = self._judged()
             largest = self._step()
@@ -145,92 +167,122 @@ class Estimation:
             if number > _HELD and largest < _SETTLED:
                 break
 
-    def _rows(self) -> Iterator[tuple[Rows, Array]]:
-        """Rows of all stretches, by the base parameters, with what these leave."""
-        for stretch in self.stretches:
-            for rows in self.equations.rows(stretch):
-                X = np.where(self._held, 0.0, rows.X[..., self.structure.independent])
-                yield rows._replace(X=X), rows.y - X @ self.z
+    def of(self, name: str) -> Places:
+        """Places of a quantity of joints or bodies among what is asked for; maybe none."""
+        found = [
+            k
+            for k, column in enumerate(self.asked_columns)
+            if name == column.name or name == column.group and name in ('bodies', 'payload')
+        ]
+        return np.array(found, dtype=np.intp)
 
-    def _judged(self) -> dict[str, _Noise]:
-        """Noise of each kind of rows: what the parameters leave, and what they have taken of it.
+    def of_base(self, z: Array) -> Array:
+        """All parameters: base parameters, zeros for others that are asked for, known ones."""
+        beta = self.equations.known.copy()
+        beta[self.asked] = 0.0
+        beta[self.structure.independent] = z
+        return beta
 
-        The residuals of least squares have the covariance of the noise less that of X @ z, which
-        is added again, lag by lag.
-        """
-        left: dict[str, list[tuple[Rows, Array, list[Array]]]] = {}
-        for rows, rest in self._rows():
-            part = rows.X @ self._half
-            taken = [
-                (part[k:] * part[: len(part) - k]).sum(axis=2) for k in range(_MEMORY + 1)
-            ]
-            left.setdefault(rows.kind, []).append((rows._replace(X=rest), rest, taken))
-        found = {}
-        for kind, parts in left.items():
-            n = parts[0][1].shape[1]
-            size, memory, gain = np.full(n, np.inf), np.zeros((n, _MEMORY)), np.ones(n)
-            for j in range(n):
-                columns = [
-                    np.stack([rest, r.variance, r.signal, taken[0]])[:, r.is_used[:, j], j]
-                    for r, rest, taken in parts
-                ]
-                values, added, signal, lacking = np.concatenate(columns, axis=1)
-                if len(values) < 10 * _MEMORY:
-                    continue
-                typical = (_MEDIAN * np.median(np.abs(values))) ** 2 + lacking.mean()
-                least = (_ROUNDING * np.abs(signal).max()) ** 2 + 1e-300
-                size[j] = np.sqrt(max(typical - np.median(added), 0.04 * typical, least))
-                series, given_back = [], []
-                for rows, rest, taken in parts:
-                    spread = np.sqrt(size[j] ** 2 + rows.variance[:, j])
-                    relative = np.clip(rest[:, j] / spread, -_OUTLIER, _OUTLIER)
-                    series.append(np.where(rows.is_used[:, j], relative, np.nan))
-                    pairs = [
-                        spread[k:] * spread[: len(spread) - k] for k in range(_MEMORY + 1)
-                    ]
-                    given_back.append([t[:, j] / pair for t, pair in zip(taken, pairs)])
-                memory[j], gain[j] = _autoregression(series, given_back)
-            if kind == 'spring':
-                gain *= _ENCODERS
-            found[kind] = _Noise(size, memory, gain)
-        return found
-
-    def _weighted(self, rows: Rows, rest: Array) -> Array:
-        """White rows with what is left of them, shape (count, b + 1).
+    def left(self, rows: Rows, beta: Array) -> Array:
+        """What parameters leave of rows, shape (M, C).
 
         Parameters
         ----------
         rows : Rows
-            By the base parameters.
-        rest : ndarray, shape (M, n)
-            What these leave.
+        beta : ndarray
+            All of them, zero where the equations are not linear.
 
         Returns
         -------
-        ndarray, shape (count, b + 1)
-            While the noise is not known, rows over the size of their efforts. Then rows less
-            what those before let expect of their noise, over the deviation that is new; the
-            first rows behind a gap are left out.
+        ndarray, shape (M, C)
         """
-        both = np.concatenate([rows.X, rest[..., None]], axis=2)
-        if rows.kind not in self.noise:
-            power = (np.where(rows.is_used, rows.signal, 0.0) ** 2).sum(axis=0)
-            spread = np.sqrt(power / np.maximum(rows.is_used.sum(axis=0), 1))
-            weights = 1.0 / np.sqrt(
-                np.where(spread > 0.0, spread, 1.0) ** 2 + rows.variance
-            )
-            return np.asarray((both * weights[..., None])[rows.is_used])
-        used = self.is_kept(rows, rest)
-        self.used += int(rows.is_used.sum())
-        self.dropped += int(rows.is_used.sum() - used.sum())
-        white, fine = self._whitened(rows, used, both)
-        return np.asarray(white[fine])
+        rest = rows.delayed(self.state.delay) - rows.fixed - rows.X @ beta
+        return np.asarray(rest if self.has_friction else rest - rows.friction)
+
+    def rows_of(self, stretch: Stretch) -> Rows:
+        """Rows of a stretch where the equations are developed."""
+        rows = self.equations.rows(stretch, self.channels)
+        if self._is_linear.all():
+            return rows
+        return self.equations.developed(rows, self.state, self.channels)
+
+    def is_used(self, rows: Rows) -> Flags:
+        """Which rows tell of what is asked for, shape (M, C)."""
+        return rows.is_used & (rows.is_moving | (not self.has_friction))
+
+    def _parts(self) -> Iterator[tuple[Rows, Array, Array]]:
+        """Rows of all stretches, columns of the base parameters, and what these leave."""
+        beta = self.of_base(self.z)
+        for rows in self.rows:
+            X = np.where(self._held, 0.0, rows.X[..., self.structure.independent])
+            yield rows, X, self.left(rows, beta)
+
+    def _judged(self) -> _Noise:
+        """Noise of the rows: what the parameters leave, and what they have taken of it.
+
+        The residuals of least squares have the covariance of the noise less that of X @ z, which
+        is added again, lag by lag.
+        """
+        parts = []
+        for rows, X, rest in self._parts():
+            part = X @ self._half
+            taken = [
+                (part[k:] * part[: len(part) - k]).sum(axis=2) for k in range(_MEMORY + 1)
+            ]
+            parts.append((rows, self.is_used(rows), rest, taken))
+        count = len(self.channels.kinds)
+        size, memory, gain = (
+            np.full(count, np.inf),
+            np.zeros((count, _MEMORY)),
+            np.ones(count),
+        )
+        for c in range(count):
+            columns = [
+                np.stack([rest, r.variance, r.signal, taken[0]])[:, used[:, c], c]
+                for r, used, rest, taken in parts
+            ]
+            values, added, signal, lacking = np.concatenate(columns, axis=1)
+            if len(values) < 10 * _MEMORY:
+                continue
+            typical = (_MEDIAN * np.median(np.abs(values))) ** 2 + lacking.mean()
+            least = (_ROUNDING * np.abs(signal).max()) ** 2 + 1e-300
+            size[c] = np.sqrt(max(typical - np.median(added), 0.04 * typical, least))
+            series, given_back = [], []
+            for rows, used, rest, taken in parts:
+                spread = np.sqrt(size[c] ** 2 + rows.variance[:, c])
+                relative = np.clip(rest[:, c] / spread, -_OUTLIER, _OUTLIER)
+                series.append(np.where(used[:, c], relative, np.nan))
+                pairs = [spread[k:] * spread[: len(spread) - k] for k in range(_MEMORY + 1)]
+                given_back.append([t[:, c] / pair for t, pair in zip(taken, pairs)])
+            memory[c], gain[c] = _autoregression(series, given_back)
+        gain[self.channels.kinds == 'spring'] *= _ENCODERS
+        return _Noise(size, memory, gain)
+
+    def _weighted(self, rows: Rows, X: Array, rest: Array) -> tuple[Array, Flags]:
+        """White rows with what is left of them, (M, C, b + 1), and which of them count.
+
+        While the noise is not known, they are rows over the size of their efforts. Then they are
+        rows less what those before let expect of their noise, over the deviation that is new; the
+        first rows behind a gap are left out.
+        """
+        both = np.concatenate([X, rest[..., None]], axis=2)
+        used = self.is_used(rows)
+        if self.noise is None:
+            power = (np.where(used, rows.signal, 0.0) ** 2).sum(axis=0)
+            spread = np.sqrt(power / np.maximum(used.sum(axis=0), 1))
+            spread = np.where(spread > 0.0, spread, 1.0)
+            return both / np.sqrt(spread**2 + rows.variance)[..., None], used
+        kept = self.is_kept(rows, rest)
+        self.used += int(used.sum())
+        self.dropped += int(used.sum() - kept.sum())
+        return self._whitened(rows, kept, both)
 
     def _whitened(self, rows: Rows, used: Flags, values: Array) -> tuple[Array, Flags]:
-        """Values (M, n, ...) of rows, white and of deviation 1, and which are known, (M, n)."""
-        noise = self.noise[rows.kind]
+        """Values (M, C, ...) of rows, white and of deviation 1, and which are known, (M, C)."""
+        assert self.noise is not None
+        noise, fine = self.noise, used.copy()
         both = values / np.sqrt(noise.size**2 + rows.variance)[..., None]
-        white, fine = both.copy(), used.copy()
+        white = both.copy()
         for k in range(1, _MEMORY + 1):
             white[k:] -= noise.memory[:, k - 1, None] * both[:-k]
             fine[k:] &= used[:-k]
@@ -238,51 +290,46 @@ class Estimation:
         return white / noise.gain[:, None], fine
 
     def lasting(self) -> Array:
-        """Correlations of white residuals over many rows, over those of noise, shape (n,).
+        """Correlations of white residuals over many rows, over those of noise, shape (C,).
 
         About 1 where they are noise, whatever its memory: an autoregression takes that away. More
         where they come again with the motion. Source: Box and Pierce 1970.
 
         Returns
         -------
-        ndarray, shape (n,)
-            The largest of all kinds of rows.
+        ndarray, shape (C,)
         """
-        series: dict[str, list[Array]] = {}
-        for rows, rest in self._rows():
+        parts = []
+        for rows, _, rest in self._parts():
             white, fine = self._whitened(rows, self.is_kept(rows, rest), rest[..., None])
-            known = np.where(fine, white[..., 0], np.nan)
-            series.setdefault(rows.kind, []).append(known)
-        found = np.zeros(self.equations.model.n_joints)
-        for parts in series.values():
-            lags = range(1, min(_LAGS, max(map(len, parts)) // 3) + 1)
-            total = np.zeros_like(found)
-            power = np.nansum(np.concatenate(parts) ** 2, axis=0)
-            count = np.isfinite(np.concatenate(parts)).sum(axis=0)
-            variance = np.maximum(power / np.maximum(count, 1), 1e-300)
-            for k in lags:
-                products = np.concatenate([part[k:] * part[:-k] for part in parts])
-                pairs = np.maximum(np.isfinite(products).sum(axis=0), 1)
-                total += np.nansum(products, axis=0) ** 2 / (pairs * variance**2)
-            found = np.maximum(found, total / max(len(lags), 1))
-        return found
+            parts.append(np.where(fine, white[..., 0], np.nan))
+        power = np.nansum(np.concatenate(parts) ** 2, axis=0)
+        count = np.isfinite(np.concatenate(parts)).sum(axis=0)
+        variance = np.maximum(power / np.maximum(count, 1), 1e-300)
+        lags = range(1, min(_LAGS, max(map(len, parts)) // 3) + 1)
+        total = np.zeros(len(power))
+        for k in lags:
+            products = np.concatenate([part[k:] * part[:-k] for part in parts])
+            pairs = np.maximum(np.isfinite(products).sum(axis=0), 1)
+            total += np.nansum(products, axis=0) ** 2 / (pairs * variance**2)
+        return np.asarray(total / max(len(lags), 1))
 
     def is_kept(self, rows: Rows, rest: Array) -> Flags:
-        """Which rows are used and do not miss by far, shape (M, n).
+        """Which rows are used and do not miss by far, shape (M, C).
 
         Parameters
         ----------
         rows : Rows
-            Of one kind.
-        rest : ndarray, shape (M, n)
+        rest : ndarray, shape (M, C)
             What the parameters leave of them.
 
         Returns
         -------
-        ndarray of bool, shape (M, n)
+        ndarray of bool, shape (M, C)
         """
-        spread = np.sqrt(self.noise[rows.kind].size ** 2 + rows.variance)
-        kept: Flags = rows.is_used & (np.abs(rest) < _OUTLIER * spread)
+        assert self.noise is not None
+        spread = np.sqrt(self.noise.size**2 + rows.variance)
+        kept: Flags = self.is_used(rows) & (np.abs(rest) < _OUTLIER * spread)
         return kept
 
     def _step(self) -> float:
@@ -298,13 +345,12 @@ class Estimation:
         IdentificationError
             If there are too few rows, or the recordings show too few parameters.
         """
-        b, count = len(self.z), 0
-        gram = np.zeros((b + 1, b + 1))
+        b, sums = len(self.z), Gram()
         self.dropped = self.used = 0
-        for rows, rest in self._rows():
-            weighted = self._weighted(rows, rest)
-            gram += weighted.T @ weighted
-            count += len(weighted)
+        for rows, X, rest in self._parts():
+            white, fine = self._weighted(rows, X, rest)
+            sums.add(white, fine.astype(float))
+        gram, count = sums.form.sum(axis=0), int(sums.count.sum())
         if count < max(2 * b, 1) or not b:
             raise IdentificationError(
                 f'After filtering there are {count} rows for {b} parameters; record longer (with '
@@ -319,7 +365,7 @@ class Estimation:
         half = V / s / scale[:, None]
         along = half.T @ gram[:b, b]
         step = half @ along
-        if self.noise:  # else rows are not in units of it
+        if self.noise is not None:  # else rows are not in units of it
             self._half = half
         self.covariance = half @ half.T
         self.information = (V * s).T * scale
@@ -337,44 +383,39 @@ class Estimation:
         )
 
     def _move(self) -> None:
-        """Make delay and tilt, in which equations are not linear, part of the equations."""
-        linear = self.equations.is_linear[self.structure.independent]
-        names = self.equations.model.joint_names
-        for place in np.flatnonzero(self.is_shown & ~linear).tolist():
-            column, change, state = (
-                self.columns[place],
-                float(self.z[place]),
-                self.equations.state,
-            )
-            if column.name == 'delay':
-                state = state._replace(delay=state.delay + change)
-                if abs(state.delay) > _LONGEST_DELAY:
-                    raise _late(state.delay)
-            elif column.name == 'stribeck_velocity':
-                ends = np.log(STRIBECK_VELOCITIES[[0, -1]])
-                velocity = state.log_velocity.copy()
+        """Make parameters in which equations are not linear part of the equations."""
+        names, state = self.equations.model.joint_names, self.state
+        velocity, level = state.log_velocity.copy(), state.level.copy()
+        delay, angles = state.delay, np.zeros(2)
+        for column, change, shown in zip(self.columns, self.z.tolist(), self.is_shown):
+            if column.name == 'stribeck':
+                level[names.index(column.owner)] = change
+            elif column.group == 'gravity':  # of which a planar robot shows one
+                angles[int(column.name[-1]) - 1] = change
+            elif column.name == 'delay' and shown:
+                delay += change
+            elif column.name == 'stribeck_velocity' and shown:
                 j = names.index(column.owner)
                 step = np.clip(change, -_STRIBECK_STEP, _STRIBECK_STEP)
-                velocity[j] = np.clip(velocity[j] + step, *ends)
-                state = state._replace(log_velocity=velocity)
-            self.equations.state = state
-        angles = np.zeros(2)  # of which a planar robot shows one
-        for place, column in enumerate(self.columns):
-            if column.group == 'gravity':
-                angles[int(column.name[-1]) - 1] = self.z[place]
+                velocity[j] = np.clip(velocity[j] + step, *np.log(_STRIBECK_VELOCITIES))
+        if abs(delay) > _LONGEST_DELAY:
+            raise _late(delay)
         if angles.any():
             self.equations = self.equations.tilted(angles)
-        levels = np.zeros(len(names))
-        for place, column in enumerate(self.columns):
-            if column.name == 'stribeck':
-                levels[names.index(column.owner)] = self.z[place]
-        self.equations.state = self.equations.state._replace(level=levels)
-        self.z = np.where(linear, self.z, 0.0)
+        self.z = np.where(self._is_linear, self.z, 0.0)
+        self.state = Nonlinear(delay, state.tilt + angles, level, velocity)
+        if not self._is_linear.all():
+            self.rows = [
+                self.rows_of(rows.stretch)
+                if angles.any()
+                else self.equations.developed(rows, self.state, self.channels)
+                for rows in self.rows
+            ]
 
     @property
     def estimates(self) -> Array:
         """Base parameters with those in which the equations are not linear, shape (b,)."""
-        z, state = self.z.copy(), self.equations.state
+        z, state = self.z.copy(), self.state
         for place, column in enumerate(self.columns):
             if column.name == 'delay':
                 z[place] = state.delay
@@ -395,23 +436,19 @@ class Estimation:
 
     @cached_property
     def sizes(self) -> Array:
-        """RMS of the columns of the base parameters in some row, over that of the effort there.
+        """RMS of the columns of the base parameters in some channel over that of its effort.
 
         Returns
         -------
         ndarray, shape (b,)
             Per unit of the parameter.
         """
-        parts: dict[str, Array] = {}
-        sizes: dict[str, Array] = {}
-        for rows, _ in self._rows():
-            used = rows.is_used[..., None]
-            part = (np.where(used, rows.X, 0.0) ** 2).sum(axis=0)
-            size = (np.where(rows.is_used, rows.signal, 0.0) ** 2).sum(axis=0)
-            parts[rows.kind] = parts.get(rows.kind, 0.0) + part
-            sizes[rows.kind] = sizes.get(rows.kind, 0.0) + size
-        found = [parts[kind] / np.maximum(sizes[kind], 1e-300)[:, None] for kind in parts]
-        return np.asarray(np.sqrt(np.max(found, axis=(0, 1))))
+        parts, sizes = np.zeros((len(self.channels.kinds), len(self.z))), 0.0
+        for rows, X, _ in self._parts():
+            used = self.is_used(rows)
+            parts = parts + (np.where(used[..., None], X, 0.0) ** 2).sum(axis=0)
+            sizes = sizes + (np.where(used, rows.signal, 0.0) ** 2).sum(axis=0)
+        return np.asarray(np.sqrt((parts.T / np.maximum(sizes, 1e-300)).max(axis=1)))
 
     def parameters(self) -> tuple[IdentifiedParameter, ...]:
         """Estimates with their deviations.
@@ -434,41 +471,6 @@ class Estimation:
             )
         )
 
-    def described(self, what: str) -> str:
-        """What the groups that are estimated come out as, behind what they are.
-
-        Parameters
-        ----------
-        what : str
-            Such as 'a payload'.
-
-        Returns
-        -------
-        str
-            Such as 'a payload of 0.98 kg at panda_link8'; `what` alone where there is
-            nothing to add.
-        """
-        values, link = self.estimates, self.equations.payload_link
-        by_name = {
-            column.name: value for column, value in zip(self.columns, values.tolist())
-        }
-        if 'mass' in by_name and self.columns[0].group == 'payload':
-            mass = by_name['mass']
-            return (
-                f'{what} of {mass:.2g} kg at {link}'
-                if mass > 0.0
-                else (f'{-mass:.2g} kg less at {link}')
-            )
-        if self.equations.groups == ('gravity',):
-            tilt = np.degrees(np.hypot(*self.equations.state.tilt))
-            return f'{what}, by {tilt:.2g} degrees'
-        if self.equations.groups == ('delay',):
-            late = 1e3 * self.equations.state.delay
-            return (
-                f'efforts that come {abs(late):.2g} ms {"late" if late > 0.0 else "early"}'
-            )
-        return what
-
     def remarks(self) -> list[str]:
         """What one should know of how it went.
 
@@ -487,7 +489,7 @@ class Estimation:
             )
         for place, column in enumerate(self.columns):
             std = np.sqrt(self.covariance[place, place])
-            late = self.equations.state.delay
+            late = self.state.delay
             if column.group == 'delay' and abs(late) > max(5.0 * std, _LATE):
                 remarks.append(
                     f'Efforts are {1e3 * late:.3g} ms (+- {1e3 * std:.2g}) behind the positions; '
@@ -555,16 +557,42 @@ def _late(delay: float) -> IdentificationError:
     )
 
 
-def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
-    """Sentences on efforts that look like other units or signs; `plain` estimates nothing.
+def measured_and_computed(
+    equations: Equations, channels: Channels, rows: Rows
+) -> tuple[Array, Array]:
+    """Efforts of channels as they are measured, and as the given parameters make them.
 
-    An `IdentificationError` is raised if no joint with a notable effort agrees with the model.
+    Those of elastic joints are computed from the torque of the links, whatever their deflection
+    says.
 
     Parameters
     ----------
-    plain : Equations
-        Without groups, of the given model.
-    stretches : sequence of Stretch
+    equations : Equations
+    channels : Channels
+    rows : Rows
+
+    Returns
+    -------
+    measured, computed : ndarray, shape (M, C)
+        [N m] or [N]
+    """
+    left = rows.delayed(0.0) - rows.fixed - rows.X @ equations.known - rows.friction
+    of_links = np.zeros((len(left), equations.model.n_joints))
+    springs = channels.kinds == 'spring'
+    of_links[:, channels.joints[springs]] = left[:, springs]
+    return rows.signal, rows.signal - left + of_links[:, channels.joints]
+
+
+def scale_remarks(
+    equations: Equations, measured: Sequence[str], rows: Sequence[Rows]
+) -> list[str]:
+    """Sentences on efforts that look like other units or signs.
+
+    Parameters
+    ----------
+    equations : Equations
+    measured : sequence of str
+    rows : sequence of Rows
 
     Returns
     -------
@@ -576,19 +604,23 @@ def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
     IdentificationError
         If no joint with a notable effort agrees with the model.
     """
-    power, own, common = np.zeros((3, plain.model.n_joints))
-    for stretch in stretches:
-        for _, *both, used in plain.efforts(stretch):
-            measured, computed = (np.where(used, values, 0.0) for values in both)
-            pairs = (measured, measured), (computed, computed), (measured, computed)
-            sums = [(a * b).sum(axis=0) for a, b in pairs]
-            power, own, common = power + sums[0], own + sums[1], common + sums[2]
+    channels, n = equations.channels(measured), equations.model.n_joints
+    sums = np.zeros((3, n))
+    for each in rows:
+        efforts, computed = measured_and_computed(equations, channels, each)
+        used = each.is_used & (channels.kinds != 'spring')
+        a, b = (np.where(used, values, 0.0) for values in (efforts, computed))
+        products = np.stack(
+            [(x * y).sum(axis=0) for x, y in ((a, a), (b, b), (a, b))], axis=1
+        )
+        sums += channels.by_joint(products, n).T
+    power, own, common = sums
     scale = common / np.maximum(own, 1e-300)
     alike = np.abs(common) > _ALIKE * np.sqrt(power * own)
     alike &= own > 1e-3 * own.max(initial=0.0)
     off = alike & ((np.abs(scale) > _OTHER_UNIT) | (np.abs(scale) < 1.0 / _OTHER_UNIT))
     turned = alike & (scale < 0.0)
-    names, remarks = plain.model.joint_names, []
+    names, remarks = equations.model.joint_names, []
     if off.any():
         factors = listed(f'{names[j]} {scale[j]:.3g}' for j in np.flatnonzero(off))
         remarks.append(

@@ -17,7 +17,7 @@ from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.display import shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
-from hodyn_ros.identification.doubt import Doubt, doubted, last_link, other_equations
+from hodyn_ros.identification.doubt import Doubt, doubted, last_link
 from hodyn_ros.identification.equations import Column, Equations
 from hodyn_ros.identification.estimation import (
     Estimation,
@@ -186,32 +186,33 @@ def identify(
     parameters = _asked_for(parameters, actuators, link)
     checked_number('smoothing', smoothing, IdentificationError, least=0.0)
     solver_library()
-    equations = Equations(model, parameters, actuators, link)
-    others = other_equations(equations, link or last_link(model))
-    laws = {**others.laws(), **equations.laws()}
-    preparation = Preparation(model, laws, equations.elastic, bandwidth)
-    stretches, held, flaws = _used_and_held(preparation, recordings, validation)
-    every = [stretch for found in stretches.values() for stretch in found]
-    structure = equations.structure(measured_in(every))
-    known = Equations(model, (), actuators)
-    scales = scale_remarks(known, every)
-    found = Estimation(equations, structure, every)
-    doubt = _fitting_doubt(found, others)
+    equations = Equations(model, actuators, link or last_link(model))
+    asked = equations.asked(parameters)
+    preparation = Preparation(model, equations.elastic, bandwidth)
+    used, held, flaws = _used_and_held(preparation, recordings, validation)
+    measured = measured_in([stretch for found in used.values() for stretch in found])
+    channels = equations.channels(measured)
+    rows = [
+        equations.rows(stretch, channels) for found in used.values() for stretch in found
+    ]
+    scales = scale_remarks(equations, measured, rows)
+    found = Estimation(equations, parameters, measured, rows)
+    doubt = _fitting_doubt(found, equations.link)
     try:
         full, remarks = _physical(found, fixed)
     except IdentificationError as error:
         raise IdentificationError(f'{error} {doubt.sentence}'.rstrip()) from None
-    result, drives, payload = _updated(found.equations, full, smoothing)
-    residuals = _residuals(found.equations, full, known, stretches)
-    unseen = _residuals(found.equations, full, known, held)
+    result, drives, payload = _updated(found, full, smoothing)
+    residuals = _residuals(found, full, equations, used)
+    unseen = _residuals(found, full, equations, held)
     _refuse_worse(unseen, len(found.z) / max(found.used, 1), doubt)
     return Identification(
         result,
         drives,
         payload,
         found.parameters(),
-        tuple(equations.columns),
-        structure.mapping,
+        tuple(equations.columns[k] for k in asked),
+        found.structure.mapping,
         full,
         found.covariance,
         residuals,
@@ -239,7 +240,7 @@ def _used_and_held(
     return used, held, flaws
 
 
-def _fitting_doubt(found: Estimation, others: Equations) -> Doubt:
+def _fitting_doubt(found: Estimation, link: str | None) -> Doubt:
     """Doubt of an estimation, whose covariance then holds what is left and has a cause, or none.
 
     Raises
@@ -247,7 +248,7 @@ def _fitting_doubt(found: Estimation, others: Equations) -> Doubt:
     IdentificationError
         If it is a mistake in the recordings.
     """
-    doubt = doubted(found, others)
+    doubt = doubted(found, link)
     if doubt.is_fault:
         raise IdentificationError(f'{doubt.sentence} Correct the recordings.')
     wider = doubt.factor**2 * found.covariance
@@ -305,17 +306,14 @@ def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]
     IdentificationError
         If a parameter comes out as no robot has it, or the solver finds none.
     """
-    equations, mapping = found.equations, found.structure.mapping
+    mapping = found.structure.mapping
     given, prior, least, alone = _centre(found)
-    bodies, scales = [], []
-    if equations.payload_link is not None and 'payload' in equations.first:
-        first = equations.first['payload']
-        bodies, scales, fixed = [first], [_payload_scale(found, alone.get(first))], None
-    elif 'bodies' in equations.first:
-        first, n_bodies = equations.first['bodies'], equations.model.n_bodies
-        bodies = [first + 10 * k for k in range(n_bodies)]
-        whole = given[first : first + 10 * n_bodies].reshape(-1, 10)
+    bodies, scales = found.of('bodies')[::10].tolist(), []
+    if bodies:
+        whole = given[found.of('bodies')].reshape(-1, 10)
         scales = [body_scale(own, whole) for own in whole]
+    elif bodies := found.of('payload')[::10].tolist():
+        scales, fixed = [_payload_scale(found, alone.get(bodies[0]))], None
     for first, (mass, radius) in zip(bodies, scales):
         prior[first : first + 10] = mass * np.array([1.0, *[radius] * 3, *[radius**2] * 6])
     shares = np.zeros((len(bodies), 10)) if fixed is None else np.asarray(fixed)
@@ -339,11 +337,11 @@ def _centre(found: Estimation) -> tuple[Array, Array, Array, dict[int, int]]:
     Estimates of parameters that are shown alone are its centre; the last is their places among
     the base parameters.
     """
-    columns, mapping = found.equations.columns, found.structure.mapping
-    given, estimates, std = found.equations.known, found.estimates, found.std
+    columns, mapping = found.asked_columns, found.structure.mapping
+    given, estimates, std = found.equations.known[found.asked], found.estimates, found.std
     alone = {
         int(i): k
-        for k, i in enumerate(found.structure.independent)
+        for k, i in enumerate(found.places)
         if np.abs(mapping[k]).sum() <= 1.0 + 1e-6 and found.is_shown[k]
     }
     prior, least = np.ones(len(columns)), np.full(len(columns), -np.inf)
@@ -368,29 +366,29 @@ def _payload_scale(found: Estimation, place: int | None) -> tuple[float, float]:
     mass, std = found.estimates[place], found.std[place]
     if mass < -3.0 * std:
         raise IdentificationError(
-            f'The payload of {found.equations.payload_link!r} comes out as {mass:.4g} +- '
+            f'The payload of {found.equations.link!r} comes out as {mass:.4g} +- '
             f'{std:.2g} kg: does the given model hold it already?'
         )
     return max(mass, 0.1), 0.1
 
 
 def _updated(
-    equations: Equations, beta: Array, smoothing: float
+    found: Estimation, beta: Array, smoothing: float
 ) -> tuple[RobotModel, Actuators | None, Payload | None]:
     """Robot, drives and payload with the parameters."""
-    actuators = equations.actuators
-    model, payload = _with_bodies(equations, beta)
+    equations, actuators = found.equations, found.equations.actuators
+    model, payload = _with_bodies(found, beta)
     values = {
-        name: beta[equations.of(name)]
+        name: beta[found.of(name)]
         for name in (*FRICTION, 'armature', 'offset', *SPRING)
-        if name in equations.first
+        if len(found.of(name))
     }
     drives: dict[str, Actuator] = {} if actuators is None else dict(actuators.by_joint)
     for j, name in enumerate(model.joint_names):
         own = {what: each[j] for what, each in values.items()}
-        terms = _terms(equations, j, own, smoothing)
+        terms = _terms(own, np.exp(found.state.log_velocity[j]), smoothing)
         law = Sum(tuple(terms)) if terms else None
-        is_new = equations.has_friction or law is not None
+        is_new = found.has_friction or law is not None
         rigid = drives.get(name)
         if equations.elastic[j]:
             drive = _elastic(equations.drive(j), own)
@@ -405,35 +403,32 @@ def _updated(
     return model, None if actuators is None else Actuators(model, drives), payload
 
 
-def _with_bodies(equations: Equations, beta: Array) -> tuple[RobotModel, Payload | None]:
+def _with_bodies(found: Estimation, beta: Array) -> tuple[RobotModel, Payload | None]:
     """Robot with bodies or a payload of the parameters, and the payload."""
-    model, link = equations.model, equations.payload_link
+    model, link = found.equations.model, found.equations.link
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
-        if 'bodies' in equations.first:
-            own = equations.of('bodies', 10 * model.n_bodies)
+        if len(own := found.of('bodies')):
             model = model.with_inertial_parameters(beta[own])
-        if 'payload' not in equations.first or link is None:
+        if link is None or not len(own := found.of('payload')):
             return model, None
-        carried = parametric_inertia(beta[equations.of('payload', 10)])
-        mass, com, inertia = inertia_parts(link, carried)
+        mass, com, inertia = inertia_parts(link, parametric_inertia(beta[own]))
         rows = tuple(map(tuple, np.asarray(inertia).tolist()))
         payload = Payload(link, mass, tuple(np.asarray(com).tolist()), rows)
         return model.with_payload(*payload), payload
 
 
 def _terms(
-    equations: Equations, j: int, own: Mapping[str, float], smoothing: float
+    own: Mapping[str, float], stribeck_velocity: float, smoothing: float
 ) -> list[FrictionLaw]:
-    """Laws of friction of a joint with parameters of its own, those above zero and the offset."""
+    """Laws of friction with parameters of a joint, those above zero and the offset."""
     terms: list[FrictionLaw] = []
     if own.get('viscous', 0.0) > 0.0:
         terms.append(Viscous(own['viscous']))
     if own.get('coulomb', 0.0) > 0.0:
         terms.append(Coulomb(own['coulomb'], smoothing))
     if own.get('stribeck', 0.0) > 0.0:
-        velocity = float(np.exp(equations.state.log_velocity[j]))
-        terms.append(Stribeck(own['stribeck'], velocity, smoothing))
+        terms.append(Stribeck(own['stribeck'], float(stribeck_velocity), smoothing))
     if 'offset' in own:
         terms.append(Offset(own['offset']))
     return terms
@@ -475,21 +470,20 @@ def _refuse_worse(unseen: Sequence[Residual], taken: float, doubt: Doubt) -> Non
 
 
 def _residuals(
-    equations: Equations,
-    beta: Array,
-    known: Equations,
+    found: Estimation,
+    full: Array,
+    given: Equations,
     recordings: Mapping[str, Sequence[Stretch]],
 ) -> tuple[Residual, ...]:
     """What the given and the identified parameters leave of recordings.
 
     Parameters
     ----------
-    equations : Equations
-        Of the estimated groups.
-    beta : ndarray, shape (P,)
+    found : Estimation
+    full : ndarray, shape (P,)
         Identified parameters.
-    known : Equations
-        Without groups: of the given model.
+    given : Equations
+        Of the given model.
     recordings : mapping of str to sequence of Stretch
 
     Returns
@@ -497,21 +491,29 @@ def _residuals(
     tuple of Residual
         One for each recording and kind of rows.
     """
-    found = []
-    beta = np.where(equations.is_linear, beta, 0.0)
+    residuals, channels = [], found.channels
+    beta = given.known.copy()
+    beta[found.asked] = np.where(given.is_linear[found.asked], full, 0.0)
     for name, stretches in recordings.items():
-        sums: dict[str, list[Array]] = {}
+        count, squares = np.zeros(len(channels.kinds)), np.zeros((4, len(channels.kinds)))
         for stretch in stretches:
-            pairs = zip(equations.rows(stretch), known.rows(stretch))
-            for rows, plain in pairs:
-                after, before = rows.y - rows.X @ beta, plain.y
-                every = rows.signal, before, after, np.sqrt(rows.resolved)
-                part = [np.where(rows.is_used, v, 0.0) ** 2 for v in every]
-                sums.setdefault(rows.kind, []).append(
-                    np.stack([rows.is_used.sum(axis=0), *(v.sum(axis=0) for v in part)])
-                )
-        for kind, parts in sums.items():
-            count, *squares = np.sum(parts, axis=0)
-            with np.errstate(invalid='ignore', divide='ignore'):
-                found.append(Residual(name, kind, *(np.sqrt(v / count) for v in squares)))
-    return tuple(found)
+            rows = found.rows_of(stretch)
+            plain = rows if given is found.equations else given.rows(stretch, channels)
+            before = plain.series[..., 0] - plain.fixed - plain.X @ given.known
+            every = (
+                rows.signal,
+                before - plain.friction,
+                found.left(rows, beta),
+                np.sqrt(rows.resolved),
+            )
+            used = found.is_used(rows)
+            squares += (np.where(used, every, 0.0) ** 2).sum(axis=1)
+            count += used.sum(axis=0)
+        with np.errstate(invalid='ignore', divide='ignore'):
+            sizes = np.sqrt(squares / count)
+        for kind in dict.fromkeys(channels.kinds.tolist()):
+            own = channels.kinds == kind
+            table = np.full((4, given.model.n_joints), np.nan)
+            table[:, channels.joints[own]] = sizes[:, own]
+            residuals.append(Residual(name, kind, *table))
+    return tuple(residuals)

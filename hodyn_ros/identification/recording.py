@@ -9,7 +9,7 @@ Source: Gautier 1997, "Dynamic identification of robots with power model", secti
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Union
 
@@ -93,14 +93,38 @@ class Stretch:
     """The same of the motors."""
     measured: Mapping[str, Array]
     """Efforts, or motor torques, with the time derivatives that are known, (M, D, n)."""
-    laws: Mapping[str, Array]
-    """Friction of each law, shape (M, n)."""
+    speed: Array
+    """What friction depends on, of all samples, shape (N, n) [rad/s] or [m/s]."""
     is_used: Mapping[str, Flags]
     """Whether what is measured is used, and whether a joint is not 'resting', shape (M, n)."""
     deviations: Array
     """Standard deviations of accelerations, positions and positions of motors, (3, M, n)."""
     noise: Mapping[str, Array] = field(default_factory=dict)
     """Standard deviations of what is measured, as neighbouring samples scatter, shape (n,)."""
+    kept: Callable[[Array], Array] = lambda values: values
+    """The filter: from values of all samples (N, n) to those of rows (M, n)."""
+
+    filtered: dict[Hashable, Array] = field(default_factory=dict)
+    """Friction of laws that were asked for."""
+
+    def friction(self, key: Hashable, law: Law) -> Array:
+        """Friction of a law behind the filter, shape (M, n).
+
+        Parameters
+        ----------
+        key : hashable
+            By which the result is kept, since the velocities stay.
+        law : callable
+            From velocities (..., n, 1) to efforts of this shape.
+
+        Returns
+        -------
+        ndarray, shape (M, n)
+            [N m] or [N]
+        """
+        if key not in self.filtered:
+            self.filtered[key] = self.kept(law(self.speed[..., None])[..., 0])
+        return self.filtered[key]
 
     @property
     def step(self) -> float:
@@ -128,7 +152,7 @@ class Stretch:
         rows = slice(first, last)
         series: dict[str, Any] = {
             field: {name: values[rows] for name, values in getattr(self, field).items()}
-            for field in ('measured', 'laws', 'is_used')
+            for field in ('measured', 'is_used')
         }
         motors = None if self.motor_motion is None else self.motor_motion[rows]
         return replace(
@@ -137,6 +161,8 @@ class Stretch:
             motion=self.motion[rows],
             motor_motion=motors,
             deviations=self.deviations[:, rows],
+            kept=lambda values: self.kept(values)[rows],
+            filtered={},
             **series,
         )
 
@@ -147,8 +173,6 @@ class Preparation:
     Parameters
     ----------
     model : RobotModel
-    laws : mapping of str to callable
-        From velocities (..., n, 1) to their friction.
     at_motor : array of bool, shape (n,)
         Whether friction depends on the velocity of the motor.
     bandwidth : float, optional
@@ -167,16 +191,10 @@ class Preparation:
     def __init__(
         self,
         model: RobotModel,
-        laws: Mapping[str, Law],
         at_motor: Flags,
         bandwidth: float | None = None,
     ) -> None:
-        self.model, self.laws, self.at_motor, self.bandwidth = (
-            model,
-            laws,
-            at_motor,
-            bandwidth,
-        )
+        self.model, self.at_motor, self.bandwidth = model, at_motor, bandwidth
         self.samples = 0
         self.seen: list[str] = []
         self.spikes, self.clipped = np.zeros((2, model.n_joints), dtype=np.intp)
@@ -263,10 +281,9 @@ class Preparation:
                 noise[what] = _noise(measured[what][:, 0], _USUAL)
         speed = samples.motion[:, 1]
         used['resting'] = np.abs(speed) > _SLOW * np.abs(speed).max(axis=0)
-        laws = {name: law(speed[..., None])[..., 0] for name, law in self.laws.items()}
         none = np.zeros((3, len(samples), samples.motion.shape[2]))
         motion = samples.motion[:, :3]
-        return Stretch(samples.times, motion, None, measured, laws, used, none, noise)
+        return Stretch(samples.times, motion, None, measured, speed, used, none, noise)
 
     def _filtered(self, samples: Samples) -> Iterator[Stretch]:
         """Stretches of measured samples: divided at gaps, made even in time, and filtered."""
@@ -387,20 +404,17 @@ class Preparation:
             _SLOW_NOISE * gains[1] * np.where(self.at_motor, motor_noise, noise),
         )
         used['resting'] = smooth.kept_of((np.abs(speed) < slow).astype(float)) < 0.5
-        laws = {
-            name: smooth.kept_of(law(speed[..., None])[..., 0])
-            for name, law in self.laws.items()
-        }
         rows = smooth.margin + smooth.stride * np.arange(len(motion))
         return Stretch(
             np.asarray(run.start + run.step * rows, dtype=np.float64),
             motion,
             motor_motion,
             measured,
-            laws,
+            speed,
             used,
             deviations,
             floors,
+            smooth.kept_of,
         )
 
 

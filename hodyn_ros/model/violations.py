@@ -1,34 +1,28 @@
-"""Where a motion exceeds the limits of the joints, also of those that move with others."""
+"""Quantities of a motion beside their limits: of joints, also of those that move with others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.limits import Limits, MotionLimits, velocity_range
+from hodyn_ros.model.limits import LIMITED, Limits, MotionLimits, over, velocity_range
 from hodyn_ros.model.mechanism import Mechanism
-from hodyn_ros.names import listed
-from hodyn_ros.typing import Array
+from hodyn_ros.names import listed, unit_of
+from hodyn_ros.typing import Array, Flags
 
 # Quantities that a URDF cannot limit, or not before version 1.2.
 EXTRA_QUANTITIES = ('acceleration', 'jerk', 'effort_dot', 'effort_ddot')
 
-QUANTITIES = (
-    'position',
-    'velocity',
-    'acceleration',
-    'effort',
-    'jerk',
-    'effort_dot',
-    'effort_ddot',
-)
-"""Limited quantities of joints, by the number of derivatives that they need."""
+QUANTITIES = (('position', 'motion', 0), *LIMITED[:6])
+"""Limited quantities of joints, with the series and the time derivative that each is."""
+_MOTIONS, _EFFORTS = 4, 3  # of them
 _OF_MOTION = ('lower', 'upper', 'velocity', 'acceleration', 'jerk')
 
 # A value that reaches its limit by rounding alone does not exceed it.
@@ -59,6 +53,142 @@ class Violation(NamedTuple):
     sample: int
 
 
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """One quantity of m joints or motors along a motion of N samples, beside its limits."""
+
+    name: str
+    """As in `Violation`; empty if it cannot have limits."""
+    kind: str
+    """Series that it belongs to: 'motion', 'effort' or a field of `MotorMotion`."""
+    order: int
+    """Time derivative of that series."""
+    owners: tuple[str, ...]
+    """Names of the joints or motors."""
+    is_linear: tuple[bool, ...]
+    """Whether each slides, or moves a joint that does."""
+    values: Array
+    """Shape (N, m); NaN where they are not known."""
+    lower: Array
+    """Lowest values, shape (m,), or (N, m) where they depend on the motion; infinite without."""
+    upper: Array
+    """Highest values, of the same shape."""
+    std: Array | None = None
+    """Standard deviations of the values, shape (N, m), if they are known."""
+
+    @cached_property
+    def extremes(self) -> Array:
+        """Lowest and highest known values, shape (2, m); NaN where none is known."""
+        both = (np.fmin, np.fmax)
+        return np.stack([f.reduce(self.values, axis=0, initial=np.nan) for f in both])
+
+    @property
+    def _decisive(self) -> Array:
+        """Values of which one is the nearest to its limit: the extremes, or all."""
+        return self.values if self.upper.ndim > 1 else self.extremes
+
+    @cached_property
+    def is_limited(self) -> Flags:
+        """Which joints or motors have a limit, shape (m,)."""
+        both = np.isfinite(self.lower) | np.isfinite(self.upper)
+        return np.asarray(np.any(np.atleast_2d(both), axis=0))
+
+    def shares(self, values: Array | None = None) -> Array:
+        """Parts of the limits that values use: 1 on a limit, 0 where both are zero.
+
+        Between two limits of a position they are measured from the middle.
+
+        Parameters
+        ----------
+        values : ndarray, shape (..., m), optional
+            By default those of all samples.
+
+        Returns
+        -------
+        ndarray, shape (..., m)
+            NaN where a value or one of its limits is not known; infinite for what is not zero
+            and has a limit of zero.
+        """
+        values, lower, upper = (
+            self.values if values is None else values,
+            self.lower,
+            self.upper,
+        )
+        if self.name == 'position':
+            middle, upper = 0.5 * (lower + upper), 0.5 * (upper - lower)
+            values, lower = values - middle, -upper
+        shares = over(np.abs(values), np.where(values < 0.0, -lower, upper))
+        return np.where(np.isfinite(lower) & np.isfinite(upper), shares, np.nan)
+
+    @cached_property
+    def peaks(self) -> Array:
+        """Largest of the shares of each joint or motor, shape (m,); NaN where none is known."""
+        shares = self.shares(self._decisive)
+        return np.asarray(np.fmax.reduce(shares, axis=0, initial=np.nan))
+
+    @property
+    def worst(self) -> int | None:
+        """Index of the joint or motor that uses most of its limit; None if no share is known."""
+        return None if np.isnan(self.peaks).all() else int(np.nanargmax(self.peaks))
+
+    @cached_property
+    def n_known(self) -> NDArray[np.intp]:
+        """At how many samples the quantity of each joint or motor is known, shape (m,)."""
+        return np.asarray(np.count_nonzero(~np.isnan(self.values), axis=0))
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether anything could be compared with a limit."""
+        return bool((self.is_limited & (self.n_known > 0)).any())
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of the values of each joint or motor, such as 'N m/s^2'."""
+        angular = 'N m' if self.kind in ('effort', 'torque') else 'rad'
+        return tuple(unit_of(angular, linear, self.order) for linear in self.is_linear)
+
+    def violations(self) -> Iterator[Violation]:
+        """Worst sample of every joint or motor that exceeds its limit by more than rounding.
+
+        Yields
+        ------
+        Violation
+        """
+        values = self._decisive
+        excess = np.fmax.reduce(
+            np.maximum(values - self.upper, self.lower - values), axis=0
+        )
+        for j in np.flatnonzero(excess > rounding_of(self.upper)).tolist():
+            column = self.values[:, j]
+            lower, upper = (
+                np.broadcast_to(bound[..., j], column.shape)
+                for bound in (self.lower, self.upper)
+            )
+            at = int(np.nanargmax(np.maximum(column - upper, lower - column)))
+            limit = upper[at] if column[at] > upper[at] else lower[at]
+            yield Violation(self.name, self.owners[j], float(column[at]), float(limit), at)
+
+
+def _place(item: tuple[str, str, int]) -> tuple[bool, int]:
+    """Key of a quantity in the order of tables: orders of the motion, then of the efforts."""
+    return item[1] != 'motion', item[2]
+
+
+def rounding_of(upper: Array) -> Array:
+    """Excess over limits up to which values only seem to exceed them.
+
+    Parameters
+    ----------
+    upper : ndarray, shape (..., m)
+
+    Returns
+    -------
+    ndarray, shape (m,)
+    """
+    known = np.where(np.isfinite(upper), np.abs(upper), 0.0)
+    return np.asarray(_ROUNDING * (1.0 + known.reshape(-1, known.shape[-1]).max(axis=0)))
+
+
 class LimitedJoints:
     """Joints of a robot whose motion has limits: its own, then those that move with them.
 
@@ -77,6 +207,8 @@ class LimitedJoints:
         acceleration or jerk has a limit that those of the joint that they follow do not imply.
     limits : MotionLimits
         Each of shape (m,); efforts of the others have none.
+    is_linear : tuple of bool
+        Whether each of them slides.
     moved : list of int
         Those others, bodies of the tree.
     """
@@ -94,6 +226,8 @@ class LimitedJoints:
             for body, name in enumerate(tree.body_names)
             if name in known and not self._is_implied(body, known[name])
         ]
+        linear = [kind == 'prismatic' for kind in model.joint_types]
+        self.is_linear = (*linear, *(not tree.X[body][:3].any() for body in self.moved))
         for name in (tree.body_names[body] for body in self.moved):
             others = known[name]._replace(effort=np.inf)
             self.names += (name,)
@@ -147,47 +281,61 @@ class LimitedJoints:
         moved[..., 0, :] += tree.offset[self.moved]
         return np.append(motion, np.where(is_known, moved, np.nan), axis=-1)
 
-    def compared(self, motion: Array, effort: Array) -> tuple[Array, Array, Array]:
-        """Values of the first Q of the limited quantities, and their limits.
+    def quantities(
+        self, motion: Array, effort: Array, every_order: bool = False
+    ) -> Iterator[Quantity]:
+        """Quantities of a motion beside their limits, efforts those of the n joints alone.
 
         Parameters
         ----------
-        motion : ndarray, shape (..., K, n)
-        effort : ndarray, shape (..., K-2, n)
+        motion : ndarray, shape (N, K, n)
+            NaN where it is not known.
+        effort : ndarray, shape (N, E, n)
+        every_order : bool
+            Whether orders that cannot have limits are among them.
+
+        Yields
+        ------
+        Quantity
+            Each of `QUANTITIES`, NaN if there are fewer orders, and others without a name.
+
+        Raises
+        ------
+        MotionError
+            If closed loops cannot be followed along the motion.
+        """
+        whole, further = self.motion(motion), []
+        if every_order:
+            further = [('', 'motion', k) for k in range(_MOTIONS, motion.shape[1])]
+            further += [('', 'effort', k) for k in range(_EFFORTS, effort.shape[1])]
+        for name, kind, order in sorted((*QUANTITIES, *further), key=_place):
+            series = whole if kind == 'motion' else effort
+            m = series.shape[-1]
+            lower, upper = (x[..., :m] for x in self.bounds(name, whole[:, 0]))
+            values, owners = order_of(series, order), self.names[:m]
+            yield Quantity(
+                name, kind, order, owners, self.is_linear[:m], values, lower, upper
+            )
+
+    def bounds(self, quantity: str, positions: Array) -> tuple[Array, Array]:
+        """Lowest and highest values of a quantity.
+
+        Parameters
+        ----------
+        quantity : str
+        positions : ndarray, shape (..., m)
+            Limits of the velocity may depend on them [rad] or [m].
 
         Returns
         -------
-        values : ndarray, shape (..., Q, m)
-            In the order of `QUANTITIES`.
-        lower, upper : ndarray, shape (Q, m) or (..., Q, m)
+        lower, upper : ndarray, shape (m,) or (..., m)
         """
-        q, Q = self.motion(motion), effort
-        if self.moved:  # by no effort of their own
-            Q = np.append(Q, np.zeros((*Q.shape[:-1], len(self.moved))), axis=-1)
-        rows = q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]
-        values = np.concatenate(rows, axis=-2)
-        lower, upper = self._bounds[..., : values.shape[-2], :]
-        if self._falls:
-            lower, upper = (np.tile(x, (*values.shape[:-2], 1, 1)) for x in (lower, upper))
-            lower[..., 1, :], upper[..., 1, :] = velocity_range(self.limits, q[..., 0, :])
-        return values, lower, upper
-
-    @cached_property
-    def _falls(self) -> bool:
-        """Whether limits of the velocity fall towards those of the position."""
-        return bool(np.isfinite(self.limits.deceleration_limit).any())
-
-    @cached_property
-    def _bounds(self) -> Array:
-        """Lowest and highest values of all quantities, shape (2, 7, m)."""
-        limits = self.limits
-        highest = np.array([getattr(limits, what) for what in ('upper', *QUANTITIES[1:])])
-        return np.stack([np.concatenate([limits.lower[None], -highest[1:]]), highest])
-
-    @property
-    def slack(self) -> Array:
-        """Excess of each quantity that is rounding, shape (7, m)."""
-        return _slack(self._bounds[1])
+        if quantity == 'position':
+            return self.limits.lower, self.limits.upper
+        if quantity == 'velocity' and len(positions):
+            return velocity_range(self.limits, positions)
+        upper = getattr(self.limits, quantity, np.full(len(self.names), np.inf))
+        return -upper, upper
 
     def beyond(self, lowest: Array, highest: Array) -> list[tuple[Violation, int]]:
         """Joints whose extreme positions are out of their range, those that loops move apart.
@@ -271,9 +419,14 @@ class LimitCheck:
     """
 
     def __init__(self, model: Mechanism, limits: MotionLimits) -> None:
-        self._joints = LimitedJoints(model, limits)
-        self._slack = self._joints.slack
+        self._joints = joints = LimitedJoints(model, limits)
+        self._others = len(joints.moved)
+        free = np.empty((0, len(joints.names)))
+        bounds = np.array([joints.bounds(name, free) for name, _, _ in QUANTITIES])
+        self._slack = np.array([rounding_of(upper) for _, upper in bounds])
+        self._lower, self._upper = bounds[:, 0] - self._slack, bounds[:, 1] + self._slack
         self._hits = np.zeros(self._slack.shape, dtype=np.int64)
+        self._falls = bool(np.isfinite(joints.limits.deceleration_limit).any())
 
     def look(self, motion: Array, effort: Array) -> bool:
         """Count what a sample exceeds.
@@ -288,12 +441,23 @@ class LimitCheck:
         bool
             Whether it is any.
         """
-        values, lower, upper = self._joints.compared(motion, effort)
-        count = len(values)
-        hits = np.maximum(values - upper, lower - values) > self._slack[:count]
+        motion, effort = self._joints.motion(motion)[:_MOTIONS], effort[:_EFFORTS]
+        if self._others:  # by no effort of their own
+            effort = np.pad(effort, ((0, 0), (0, self._others)))
+        K, E = len(motion), len(effort)
+        rows = (
+            slice(K + E) if K == _MOTIONS else [*range(K), *range(_MOTIONS, _MOTIONS + E)]
+        )
+        values = np.concatenate((motion, effort))
+        lower, upper = self._lower[rows], self._upper[rows]
+        if self._falls:
+            lower, upper = lower.copy(), upper.copy()
+            low, high = velocity_range(self._joints.limits, motion[0])
+            lower[1], upper[1] = low - self._slack[1], high + self._slack[1]
+        hits = (values > upper) | (values < lower)
         if not hits.any():
             return False
-        self._hits[:count] += hits
+        self._hits[rows] += hits
         return True
 
     def take_hits(self) -> dict[str, int]:
@@ -305,7 +469,7 @@ class LimitCheck:
             Numbers by texts such as 'velocity of joint1'; limits that are kept are not in it.
         """
         hits = {
-            f'{QUANTITIES[k]} of {self._joints.names[joint]}': int(self._hits[k, joint])
+            f'{QUANTITIES[k][0]} of {self._joints.names[joint]}': int(self._hits[k, joint])
             for k, joint in np.argwhere(self._hits)
         }
         self._hits[:] = 0
@@ -411,9 +575,23 @@ def find_violations_in_blocks(
     blocks : iterable of (ndarray, ndarray)
         Motions (..., K, n) and efforts (..., K-2, n). Samples are counted through all blocks.
     """
-    joints = LimitedJoints(model, limits)
-    compared = (joints.compared(*block) for block in blocks)
-    return _worst(joints.names, QUANTITIES, joints.slack, compared)
+    joints, first = LimitedJoints(model, limits), 0
+    worst: dict[tuple[str, str], Violation] = {}
+    for motion, effort in blocks:
+        motion, effort = (x.reshape(-1, *x.shape[-2:]) for x in (motion, effort))
+        for quantity in joints.quantities(motion, effort):
+            for item in quantity.violations():
+                key = item.quantity, item.joint_name
+                if key not in worst or _excess(item) > _excess(worst[key]):
+                    worst[key] = item._replace(sample=first + item.sample)
+        first += len(motion)
+    places = [name for name, _, _ in QUANTITIES]
+    return tuple(sorted(worst.values(), key=lambda item: places.index(item.quantity)))
+
+
+def _excess(item: Violation) -> float:
+    """How far a value is beyond its limit."""
+    return abs(item.value - item.limit)
 
 
 def find_position_violations(
@@ -457,51 +635,26 @@ def worst_violations(
     -------
     tuple of Violation
     """
-    bounds = np.asarray(lower)[None], np.asarray(upper)[None]
-    return _worst(names, (quantity,), _slack(bounds[1]), [(values[:, None], *bounds)])
+    n = len(names)
+    return tuple(
+        Quantity(
+            quantity, '', 0, tuple(names), (False,) * n, values, lower, upper
+        ).violations()
+    )
 
 
-def _worst(
-    names: Sequence[str],
-    quantities: Sequence[str],
-    slack: Array,
-    blocks: Iterable[tuple[Array, Array, Array]],
-) -> tuple[Violation, ...]:
-    """Worst of the values of each quantity and joint, in all blocks together.
+def order_of(series: Array, order: int) -> Array:
+    """One order of a series; NaN if the series does not have it.
 
     Parameters
     ----------
-    names : sequence of str
-        Of the n joints.
-    quantities : sequence of str
-        Of the Q quantities.
-    slack : ndarray, shape (Q, n)
-        Excess that is rounding.
-    blocks : iterable of (ndarray, ndarray, ndarray)
-        Values (..., K, n) of the first K quantities, NaN exceeds nothing, and their lowest and
-        highest values, for all samples (K, n) or for each (..., K, n).
+    series : ndarray, shape (N, K, m)
+    order : int
+
+    Returns
+    -------
+    ndarray, shape (N, m)
     """
-    first, largest = 0, slack.copy()  # excess of the worst sample so far
-    found = {}
-    for values, *bounds in blocks:
-        K, n = values.shape[-2:]
-        lower, upper = (
-            np.broadcast_to(bound, values.shape).reshape(-1, K, n) for bound in bounds
-        )
-        values = values.reshape(-1, K, n)
-        excess = np.maximum(values - upper, lower - values)
-        worst = np.fmax.reduce(excess, axis=0, initial=-np.inf)
-        for k, j in np.argwhere(worst > largest[:K]).tolist():
-            largest[k, j] = worst[k, j]
-            at = int(np.nanargmax(excess[:, k, j])), k, j
-            value = float(values[at])
-            limit = float(upper[at] if value > upper[at] else lower[at])
-            found[k, j] = Violation(quantities[k], names[j], value, limit, first + at[0])
-        first += len(values)
-    return tuple(found[key] for key in sorted(found))
-
-
-def _slack(upper: Array) -> Array:
-    """Excess up to which a value only seems to exceed its limit."""
-    slack: Array = _ROUNDING * (np.abs(np.where(np.isfinite(upper), upper, 0.0)) + 1.0)
-    return slack
+    if order < series.shape[1]:
+        return np.asarray(series[:, order])
+    return np.broadcast_to(np.nan, (len(series), series.shape[2]))

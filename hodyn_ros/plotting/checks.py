@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.limits import MOTOR_QUANTITIES, MotorLimits, find_motor_violations
-from hodyn_ros.analysis.unlimited import Unlimited, find_unlimited
+from hodyn_ros.analysis.limits import Unlimited, find_unlimited
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError
 from hodyn_ros.model.limits import MotionLimits, velocity_use

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hodyn_ros.analysis.unlimited import no_limit
+from hodyn_ros.analysis.limits import no_limit
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.model.limits import MotionLimits

@@ -16,7 +16,7 @@ from hodyn_ros.actuators.config import (
     motor_limits_from_config,
 )
 from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
+from hodyn_ros.analysis.limits import find_unlimited, no_limit
 from hodyn_ros.checks import frozen
 from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment

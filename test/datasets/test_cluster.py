@@ -57,9 +57,6 @@ def test_cluster_that_loses_a_worker_loses_no_result_and_makes_none_twice(
     assert (summary.total, summary.computed, summary.failed) == (30, 30, 0)
     assert summary.samples == 90_000
     assert_complete(tmp_path / 'out', model, motions)
-    workers = {int(worker.rpartition(':')[2]) for worker in summary.peak_memory}
-    assert workers
-    assert os.getpid() not in workers
 
     again = processed(model)
     assert (again.kept, again.computed) == (30, 0)

@@ -8,7 +8,7 @@ import pytest
 from support.batch_tools import Deadly, two_link
 
 from hodyn_ros.datasets import BatchError, DatasetRun, process_files
-from hodyn_ros.datasets.inputs import digest_of, find_inputs
+from hodyn_ros.datasets.inputs import find_inputs
 from hodyn_ros.model.friction import Coulomb, Viscous
 
 
@@ -104,7 +104,13 @@ CHANGES = {
 }
 
 
-def test_digest_of_a_robot_knows_its_every_number():
-    found = {name: digest_of(make()) for name, make in CHANGES.items()}
-    found['none'] = digest_of(two_link())
+def test_a_robot_that_differs_in_any_number_is_another_one():
+    def made_with(model):
+        return DatasetRun(model, 'in', 'out').made_with()['the robot']
+
+    found = {name: made_with(make()) for name, make in CHANGES.items()}
+    found['none'] = made_with(two_link())
     assert len(set(found.values())) == len(found)
+    used = two_link()
+    used.warm_up(0)
+    assert made_with(used) == found['none']

@@ -23,7 +23,7 @@ OF_PYTHON = {'click', 'numba', 'numpy', 'rich', 'scipy', 'yaml'}
 # Not on PyPI; needed by launch files only, and hodyn_msgs is installed from its directory.
 NOT_ON_PYPI = {'hodyn_msgs', 'launch', 'launch_ros', 'control_msgs'}
 # Imported only where they are used, and asked for by an extra of the same purpose.
-OPTIONAL = {'cryptography', 'dask', 'distributed', 'matplotlib', 'rosbags'}
+OPTIONAL = {'dask', 'distributed', 'matplotlib', 'rosbags'}
 
 
 def dependencies(manifest, *tags):

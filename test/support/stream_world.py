@@ -17,7 +17,8 @@ from support import robots
 from support.jtc_model import Jtc, Point
 
 from hodyn_ros import HodynError, RobotModel
-from hodyn_ros.analysis import controller_trajectory, motion_limits, splice
+from hodyn_ros.analysis import controller_trajectory, motion_limits
+from hodyn_ros.retiming import splice
 from hodyn_ros.streams import (
     Instant,
     MotionStream,
