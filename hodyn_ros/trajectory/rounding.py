@@ -184,7 +184,7 @@ def _snap(motion: MotionSpline) -> Array:
     """Largest snap of each segment at its ends and at `_LOOKS` in between, shape (N - 1, n)."""
     largest: Array = np.abs(motion.expansions[:, :, 4]).max(axis=1)
     for part in _LOOKS:
-        offset, snap = part * np.diff(motion.times)[:, None], 0.0
+        offset, snap = part * np.diff(motion.times)[:, None], np.zeros(1)
         for j in reversed(range(6)):
             snap = motion.expansions[:, 0, 4 + j] + snap * offset / (j + 1.0)
         np.maximum(largest, np.abs(snap), out=largest)

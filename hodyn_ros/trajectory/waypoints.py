@@ -273,7 +273,7 @@ def checked_rows(
             f'{name} has shape {array.shape}, expected ({N}, {n or "n"}): one column for each '
             'joint, with rows of NaN where nothing is given.'
         )
-    given: Flags = ~np.isnan(array).all(axis=1)
+    given: Flags = ~np.all(np.isnan(array), axis=1)
     bad = np.argwhere(given[:, None] & ~np.isfinite(array)).tolist()
     if bad:
         row, column = bad[0]
