@@ -30,8 +30,8 @@ from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.resources import share_file
 from hodyn_ros.retiming.path import RestingPath
-from hodyn_ros.retiming.retiming import retime
-from hodyn_ros.retiming.scaling import StretchedMotion, uniform_scaling
+from hodyn_ros.retiming.scaling import stretched, uniform_scaling
+from hodyn_ros.retiming.timing import retime
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 Array = NDArray[np.float64]
@@ -146,9 +146,9 @@ def laws(robot: Robot, intervals: int) -> dict[str, Law]:
     }
 
     def uniform(path: MotionSpline) -> tuple[float, Motion]:
-        motion = RestingPath(path)
+        motion = RestingPath(path, path.start_time, path.end_time)
         factor = uniform_scaling(model, motion, limits).factor
-        return factor * motion.end_time, StretchedMotion(motion, factor)
+        return factor, lambda t: stretched(motion(np.minimum(t / factor, 1.0)), factor)
 
     def ours(given: MotionLimits, **motors: Any) -> Law:
         def solve(path: MotionSpline) -> tuple[float, Motion]:

@@ -33,7 +33,7 @@ from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.model.visuals import Visual, read_visuals
 from hodyn_ros.plotting.scene import moving_bodies, share_colours
 from hodyn_ros.resources import share_file
-from hodyn_ros.retiming import Retimed, retime
+from hodyn_ros.retiming import NewTiming, retime
 from hodyn_ros.trajectory import panda_swing
 
 FOLDER = Path(__file__).parent / 'images'
@@ -99,7 +99,7 @@ class Kind(NamedTuple):
     """Of the samples up to one: text, and whether it is red."""
 
 
-def curve(model: RobotModel, limits: MotionLimits, title: str, found: Retimed) -> Curve:
+def curve(model: RobotModel, limits: MotionLimits, title: str, found: NewTiming) -> Curve:
     """Sample a motion."""
     spline = found.motion
     duration = spline.times[-1] - spline.times[0]

@@ -117,9 +117,6 @@ class SingularityError(HodynError):
 class ScalingError(HodynError):
     """A motion or path that keeps its limits at no speed, or whose speed nothing limits."""
 
-    intervals: tuple[tuple[float, float], ...] = ()
-    """Time factors at which the limits are kept all the same, if there are some, as those of
-    `hodyn_ros.retiming.UniformScaling`."""
     limiting: tuple[str, str, int, float, float, float | None] | None = None
     """What exceeds its limit at any speed, a `hodyn_ros.retiming.Limiting`, if that is known."""
 

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.actuators.motors import MotorMotion
-    from hodyn_ros.files import Results
+    from hodyn_ros.files import Samples
 
 # Digits of the largest values in sentences.
 _DIGITS = 3
 
 
 class Along(NamedTuple):
-    """Series along a motion of n joints in model order, as `hodyn_ros.files.Results` has them."""
+    """Series along a motion of n joints in model order, as `hodyn_ros.files.Samples` has them."""
 
     motion: Array
     """Shape (N, K, n); NaN where it is not known."""
@@ -53,7 +53,7 @@ class Along(NamedTuple):
 
 def limited(
     model: RobotModel,
-    results: Results | Along,
+    results: Samples | Along,
     limits: MotionLimits | None = None,
     *,
     actuators: Actuators | None = None,
@@ -68,7 +68,7 @@ def limited(
     Parameters
     ----------
     model : RobotModel
-    results : hodyn_ros.files.Results or Along
+    results : hodyn_ros.files.Samples or Along
         Joints in the order of the model.
     limits : MotionLimits, optional
         By default those of the model.

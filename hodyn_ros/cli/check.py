@@ -31,10 +31,10 @@ from hodyn_ros.cli.output import (
 )
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import IdentificationError, RequestError
-from hodyn_ros.files import Results
+from hodyn_ros.files import Samples
 from hodyn_ros.files.files import read_motion
 from hodyn_ros.files.inspection import in_model_order
-from hodyn_ros.files.samples import Samples, times_from
+from hodyn_ros.files.samples import times_from
 from hodyn_ros.kinematics.loop_states import NEAR, loop_singularity
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed, name_of
@@ -113,7 +113,7 @@ def check(
     return 0 if data['is_kept'] else VIOLATION
 
 
-def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[str, Any]:
+def _data(problem: Problem, results: Samples, checks: Sequence[Check]) -> dict[str, Any]:
     """Everything for programs.
 
     Returns
@@ -161,7 +161,7 @@ def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[s
     }
 
 
-def _singularity(model: RobotModel, results: Results) -> dict[str, Any] | None:
+def _singularity(model: RobotModel, results: Samples) -> dict[str, Any] | None:
     """Where a motion is nearest to a singular position of closed loops; None without any."""
     known = np.flatnonzero(np.isfinite(results.motion[:, 0]).all(axis=-1))
     if model.closure is None or not len(known):
@@ -356,12 +356,13 @@ def _recorded(samples: Samples, start: int) -> Recorded:
     """Arrays of samples, with times from a common start."""
     motion = samples.motion
     velocity = motion[:, 1] if motion.shape[1] > 1 else None
-    return Recorded(times_from(samples, start), motion[:, 0], velocity, samples.effort)
+    times = times_from(samples, start)
+    return Recorded(times, motion[:, 0], velocity, samples.by_joint('effort'))
 
 
 def _torques(problem: Problem, measured: Samples) -> str:
     """What would explain that measured torques are not those of the model."""
-    if measured.effort is None or not np.isfinite(measured.effort).any():
+    if not np.isfinite(measured.effort[:, :1]).any():
         return ''
     # With all of control, which takes long.
     from hodyn_ros.identification.compare import compare

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 from hodyn_ros.cli.output import echo_json, instant, number, progress, show_remarks, table
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
-from hodyn_ros.files import Results, ResultsWriter
+from hodyn_ros.files import Samples, write_results
+from hodyn_ros.files.files import check_output
 from hodyn_ros.files.quantities import EFFORT
 from hodyn_ros.interrupts import raised
 from hodyn_ros.plotting.labels import effort_label
@@ -79,16 +79,13 @@ def _compute_file(given: Given, output: Path | None, as_json: bool) -> None:
         raise RequestError(
             f'{output} is the motion itself; choose another name for the results.'
         )
+    if output is not None:
+        check_output(output)  # before the long work
     problem = load_problem(given)
-    peaks = _Peaks()
-    with progress('Computing') as show, ExitStack() as stack:
-        parts = problem.stream()
-        writer = None if output is None else stack.enter_context(ResultsWriter(output))
-        for results in parts:
-            if writer is not None:
-                writer.write(results)
-            peaks.add(results)
-            show(label=f'{peaks.samples} samples computed')
+    with progress('Computing'):
+        results = problem.results()
+        if output is not None:
+            write_results(output, results)
     if output is not None and output.suffix in ('.yaml', '.yml'):
         show_remarks(
             (
@@ -98,66 +95,23 @@ def _compute_file(given: Given, output: Path | None, as_json: bool) -> None:
             )
         )
     if as_json:
-        echo_json(_data(problem, output, peaks))
+        echo_json(_data(problem, output, results))
         return
-    show_remarks(tuple(peaks.remarks))
+    show_remarks(results.remarks)
     click.echo(
-        f'{given.motion}: {peaks.samples} samples from {instant(peaks.first)} s to '
-        f'{instant(peaks.last)} s; largest values\n'
+        f'{given.motion}: {len(results)} samples from {instant(results.times[0])} s to '
+        f'{instant(results.times[-1])} s; largest values\n'
     )
     linear = sorted({kind == 'prismatic' for kind in problem.model.joint_types})
-    click.echo(_table('joint', '', problem.model.joint_names, peaks.efforts, linear))
-    if peaks.motor_names:
+    click.echo(
+        _table('joint', '', problem.model.joint_names, _largest(results.effort), linear)
+    )
+    if results.motor_torque is not None:
+        torques = _largest(results.motor_torque)
         click.echo()
-        click.echo(
-            _table('motor', 'motor ', peaks.motor_names, peaks.motor_torques, [False])
-        )
+        click.echo(_table('motor', 'motor ', results.motor_names, torques, [False]))
     if output is not None:
         click.echo(f'\nWritten: {output}')
-
-
-class _Peaks:
-    """Largest magnitudes of results that come part by part.
-
-    Attributes
-    ----------
-    samples : int
-        Number of samples.
-    first, last : float
-        Times of the first and the last one [s].
-    motor_names : tuple of str
-        The m motors.
-    efforts : ndarray, shape (E, n)
-        Largest magnitudes; NaN where nothing is known.
-    motor_torques : ndarray, shape (T, m)
-    remarks : dict of str to None
-        Each once.
-    """
-
-    def __init__(self) -> None:
-        self.samples = 0
-        self.first = self.last = 0.0
-        self.motor_names: tuple[str, ...] = ()
-        self.efforts: Array = np.zeros((0, 0))
-        self.motor_torques: Array = np.zeros((0, 0))
-        self.remarks: dict[str, None] = {}
-
-    def add(self, results: Results) -> None:
-        """Take the next part, which has the same orders as the others."""
-        efforts = _largest(results.effort)
-        torques = (
-            self.motor_torques
-            if results.motors is None
-            else _largest(results.motors.torque)
-        )
-        if not self.samples:
-            self.first, self.motor_names = float(results.times[0]), results.motor_names
-            self.efforts, self.motor_torques = efforts, torques
-        self.samples += len(results)
-        self.last = float(results.times[-1])
-        self.efforts = np.fmax(self.efforts, efforts)
-        self.motor_torques = np.fmax(self.motor_torques, torques)
-        self.remarks.update(dict.fromkeys(results.remarks))
 
 
 def _largest(values: Array) -> Array:
@@ -165,16 +119,20 @@ def _largest(values: Array) -> Array:
     return np.asarray(np.fmax.reduce(np.abs(values), axis=0, initial=np.nan))
 
 
-def _data(problem: Problem, output: Path | None, peaks: _Peaks) -> dict[str, Any]:
+def _data(problem: Problem, output: Path | None, results: Samples) -> dict[str, Any]:
     """Everything for programs."""
-    model, names = problem.model, EFFORT[: len(peaks.efforts)]
+    model, efforts = problem.model, _largest(results.effort)
+    names = EFFORT[: len(efforts)]
+    torques: Array = np.zeros((0, 0))
+    if results.motor_torque is not None:
+        torques = _largest(results.motor_torque)
     return {
         'robot': model.name,
         'motion': problem.given.motion,
         'output': output,
-        'samples': peaks.samples,
-        'start': peaks.first,
-        'end': peaks.last,
+        'samples': len(results),
+        'start': results.times[0],
+        'end': results.times[-1],
         'largest': [
             {
                 'name': name,
@@ -182,7 +140,7 @@ def _data(problem: Problem, output: Path | None, peaks: _Peaks) -> dict[str, Any
                     what: effort_label(order, kind == 'prismatic').plain_unit
                     for order, what in enumerate(names)
                 },
-                **dict(zip(names, peaks.efforts[:, j])),
+                **dict(zip(names, efforts[:, j])),
             }
             for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types))
         ],
@@ -194,9 +152,9 @@ def _data(problem: Problem, output: Path | None, peaks: _Peaks) -> dict[str, Any
                     for what, value in zip(EFFORT, column)
                 },
             }
-            for name, column in zip(peaks.motor_names, peaks.motor_torques.T)
+            for name, column in zip(results.motor_names, torques.T)
         ],
-        'remarks': list(peaks.remarks),
+        'remarks': list(results.remarks),
         'provenance': model.provenance.lines(),
     }
 

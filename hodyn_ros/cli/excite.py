@@ -12,7 +12,8 @@ import numpy as np
 from hodyn_ros.analysis.limits import no_limit
 from hodyn_ros.cli.output import echo_json, number, progress, table
 from hodyn_ros.cli.problem import Given, Problem, load_problem
-from hodyn_ros.files import Results, ResultsWriter, Samples, compute
+from hodyn_ros.files import Samples, compute, write_results
+from hodyn_ros.files.files import check_output
 from hodyn_ros.identification.excitation import Excitation
 from hodyn_ros.identification.excitation import excite as found_motion
 from hodyn_ros.names import name_of
@@ -54,21 +55,21 @@ def excite(
         by them.
     """
     assert given.rate is not None
-    with ResultsWriter(output) as writer:  # which refuses an output before the long work
-        problem = load_problem(given)
-        with progress('Looking for a motion'):
-            found = found_motion(
-                problem.model,
-                problem.limits,
-                joints=joints or None,
-                box=None if box is None else np.reshape(box, (2, 3)),
-                effort_noise=effort_noise,
-                rate=given.rate,
-                actuators=problem.actuators,
-                **search,
-            )
-        results = _results(problem, found, given.rate)
-        writer.write(results)
+    check_output(output)  # before the long work
+    problem = load_problem(given)
+    with progress('Looking for a motion'):
+        found = found_motion(
+            problem.model,
+            problem.limits,
+            joints=joints or None,
+            box=None if box is None else np.reshape(box, (2, 3)),
+            effort_noise=effort_noise,
+            rate=given.rate,
+            actuators=problem.actuators,
+            **search,
+        )
+    results = _results(problem, found, given.rate)
+    write_results(output, results)
     used = _used(problem, results)
     unlimited = unlimited_in(results, problem.model, **problem.limiting)
     if as_json:
@@ -94,13 +95,13 @@ def excite(
     click.echo(f'\nWritten: {output} ({len(results)} samples)')
 
 
-def _results(problem: Problem, found: Excitation, rate: float) -> Results:
+def _results(problem: Problem, found: Excitation, rate: float) -> Samples:
     """Motion with its torques and motors, at the rate of the measurements [Hz]."""
     samples = Samples(problem.model.joint_names, *found.samples(rate), name='the motion')
     return compute(problem.model, samples, actuators=problem.actuators, derivatives='given')
 
 
-def _used(problem: Problem, results: Results) -> list[tuple[str, str, float]]:
+def _used(problem: Problem, results: Samples) -> list[tuple[str, str, float]]:
     """Quantities that have limits, with who uses most of them, and which share."""
     limits = problem.limits, problem.motor_limits
     return [

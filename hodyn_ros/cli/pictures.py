@@ -20,7 +20,7 @@ from hodyn_ros.analysis.limits import no_limit
 from hodyn_ros.cli.output import PICTURES, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
-from hodyn_ros.files import Results
+from hodyn_ros.files import Samples
 from hodyn_ros.plotting.checks import all_violations, busiest_joints, unlimited_in
 from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.report import report_libraries
@@ -252,7 +252,7 @@ def _present(
         click.echo(f'Written: {output}; see it with: rerun {output}')
 
 
-def _side_by_side(problem: Problem, motions: Sequence[Path]) -> dict[str, Results]:
+def _side_by_side(problem: Problem, motions: Sequence[Path]) -> dict[str, Samples]:
     """Results along several motions, by distinct names."""
     results = {}
     for name, motion in zip(_distinct([path.stem for path in motions]), motions):

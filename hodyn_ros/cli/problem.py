@@ -5,14 +5,12 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import yaml
 
 from hodyn_ros.actuators.assignment import Actuators
@@ -20,14 +18,7 @@ from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.cli.output import show_remarks
 from hodyn_ros.errors import AmbiguousNameError, ModelError, RequestError
-from hodyn_ros.files import (
-    Results,
-    Samples,
-    compute,
-    compute_stream,
-    iterate_motion,
-    read_motion,
-)
+from hodyn_ros.files import Samples, compute, read_motion
 from hodyn_ros.files.derivatives import How
 from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
 from hodyn_ros.files.yaml_documents import yaml_documents
@@ -73,9 +64,9 @@ class Given:
         File, name of one of this package, or `URDF_ALONE`; None: that of the robot.
     motion : pathlib.Path
     topic, index, expressed_in, acting
-        See `iterate_motion`.
+        See `read_motions`.
     derivatives, order, rate, interpolation
-        See `compute_stream`.
+        See `compute`.
     """
 
     robot: str
@@ -101,12 +92,12 @@ class Given:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """Options of `read_motion`, `iterate_motion` and `DatasetRun`."""
+        """Options of `read_motion` and `DatasetRun`."""
         return {name: getattr(self, name) for name in ('topic', 'expressed_in', 'acting')}
 
     @property
     def computing(self) -> dict[str, Any]:
-        """Options of `compute`, `compute_stream` and `DatasetRun`."""
+        """Options of `compute` and `DatasetRun`."""
         names = ('derivatives', 'rate', 'interpolation')
         return {'order': self.order, **{name: getattr(self, name) for name in names}}
 
@@ -161,12 +152,12 @@ class Problem:
         """
         return read_motion(self.given.motion, index=self.given.index, **self.given.reading)
 
-    def results(self) -> Results:
+    def results(self) -> Samples:
         """Torques along the whole motion, and what the motors do.
 
         Returns
         -------
-        Results
+        Samples
         """
         self.model.warm_up(self.given.order)
         samples = self.samples()
@@ -174,36 +165,6 @@ class Problem:
         return compute(
             self.model, samples, actuators=self.actuators, **self.given.computing
         )
-
-    def stream(self) -> Iterator[Results]:
-        """Yield the same part by part, in bounded memory where the motion allows it.
-
-        Yields
-        ------
-        Results
-
-        Raises
-        ------
-        RequestError
-            If the file holds several motions, one after the other.
-        """
-        self.model.warm_up(self.given.order)
-        given = self.given
-        parts = iterate_motion(given.motion, index=given.index, **given.reading)
-        if (first := next(parts, None)) is not None:
-            self._tell_unused_rate(first)
-            parts = chain((first,), parts)
-        last = -np.inf
-        for results in compute_stream(
-            self.model, parts, actuators=self.actuators, **self.given.computing
-        ):
-            if len(results) and results.times[0] <= last:
-                raise RequestError(
-                    f'{results.name} holds several motions, one after the other; choose one with '
-                    '--index 0, --index 1, and so on.'
-                )
-            yield results
-            last = results.times[-1] if len(results) else last
 
     def _tell_unused_rate(self, samples: Samples) -> None:
         """Say that only splines are evaluated at a rate, if one is asked for and there is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, MotionError, RequestError
-from hodyn_ros.files import Results, ResultsWriter, Samples
+from hodyn_ros.files import Samples, write_results
+from hodyn_ros.files.files import check_output
 from hodyn_ros.files.inspection import (
     as_waypoints,
     even_times,
@@ -30,13 +31,13 @@ from hodyn_ros.files.inspection import (
     noise_remarks,
     refuse_contradictions,
 )
-from hodyn_ros.files.quantities import MOTION
+from hodyn_ros.files.quantities import MOTION, MOTOR_ARRAYS
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import name_of, unit_of
 from hodyn_ros.plotting.checks import all_violations, unlimited_in
-from hodyn_ros.retiming.scaling import TimedMotion, UniformScaling, stretched
-from hodyn_ros.retiming.timings import NewTiming, new_timing
+from hodyn_ros.retiming.scaling import TimedMotion, stretched
+from hodyn_ros.retiming.timing import NewTiming, new_timing
 from hodyn_ros.trajectory.planning import plan_motion
 from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.waypoints import STANDSTILL, Waypoints
@@ -97,19 +98,18 @@ def retime(
         'keep_standstills': not drop_standstills,
         'slower_only': slower_only,
     }
-    with ExitStack() as stack:
-        # Refuses an output before the long work.
-        writer = None if output is None else stack.enter_context(ResultsWriter(output))
-        problem = load_problem(given)
-        timing, results = _retimed(problem, uniform, how)
-        limiting = {**problem.limiting, 'limits': timing.limits}
-        for worst in all_violations(results, problem.model, **limiting):
-            raise HodynError(
-                f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
-                f'{worst.value:.6g} instead of {worst.limit:.6g}.'
-            )
-        if writer is not None:
-            writer.write(results)
+    if output is not None:
+        check_output(output)  # before the long work
+    problem = load_problem(given)
+    timing, results = _retimed(problem, uniform, how)
+    limiting = {**problem.limiting, 'limits': timing.limits}
+    for worst in all_violations(results, problem.model, **limiting):
+        raise HodynError(
+            f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
+            f'{worst.value:.6g} instead of {worst.limit:.6g}.'
+        )
+    if output is not None:
+        write_results(output, results)
     unlimited = unlimited_in(results, problem.model, **limiting)
     # Limits of the second derivative of the torque that nobody gave.
     limits = problem.limits.effort_ddot, timing.limits.effort_ddot
@@ -162,7 +162,7 @@ def _refuse_options_of_paths() -> None:
 
 def _retimed(
     problem: Problem, uniform: bool, how: Mapping[str, Any]
-) -> tuple[NewTiming, Results]:
+) -> tuple[NewTiming, Samples]:
     """New timing of a motion, and what it makes of it; remarks are shown on the way.
 
     Parameters
@@ -175,7 +175,7 @@ def _retimed(
     Returns
     -------
     timing : NewTiming
-    results : Results
+    results : Samples
         Efforts and motors in the new timing.
     """
     samples = None if uniform else _samples_of_path(problem)
@@ -205,7 +205,7 @@ def _retimed(
 def _data(
     problem: Problem,
     timing: NewTiming,
-    results: Results,
+    results: Samples,
     output: Path | None,
     unlimited: Sequence[Unlimited],
 ) -> dict[str, Any]:
@@ -227,26 +227,23 @@ def _data(
 
 def _said(timing: NewTiming, model: RobotModel) -> tuple[dict[str, Any], str]:
     """What is said of a new timing of its kind alone, for programs and as text."""
-    found = timing.found
-    if isinstance(found, UniformScaling):
-        assert timing.factor is not None
-        data = {'factor': timing.factor, 'factors_that_keep_the_limits': found.intervals}
-        return data, f', {number(timing.factor, 6)} times as long.'
-    standing = '\n'
-    if found.standstill:
+    if timing.factor is not None:
+        return {'factor': timing.factor}, f', {number(timing.factor, 6)} times as long.'
+    deviation, standing = float(timing.deviation.max()), '\n'
+    if timing.standstill:
         standing = (
-            f'\nIt stands still for {number(found.standstill)} s of this, as before '
+            f'\nIt stands still for {number(timing.standstill)} s of this, as before '
             '(--drop-standstills leaves that out).\n'
         )
     kinds = {unit_of('rad', kind == 'prismatic') for kind in model.joint_types}
     unit = ' or '.join(sorted(kinds, reverse=True))
     return {
-        'duration_uniform': found.uniform_duration,
-        'standstill': found.standstill,
-        'largest_distance_from_path': timing.deviation,
+        'duration_uniform': timing.uniform_duration,
+        'standstill': timing.standstill,
+        'largest_distance_from_path': deviation,
     }, (
-        f'; at constant speed of its parameter {number(found.uniform_duration)} s.{standing}'
-        f'Averaging its timing leaves the path by at most {number(timing.deviation)} {unit}.'
+        f'; at constant speed of its parameter {number(timing.uniform_duration)} s.{standing}'
+        f'Averaging its timing leaves the path by at most {number(deviation)} {unit}.'
     )
 
 
@@ -323,7 +320,7 @@ def _path_through(
 
 
 def _new_timing(
-    problem: Problem, path: TimedMotion | None, before: Results, how: Mapping[str, Any]
+    problem: Problem, path: TimedMotion | None, before: Samples, how: Mapping[str, Any]
 ) -> tuple[NewTiming, tuple[Wrench, ...]]:
     """New timing of samples as they are known, or of their path, and their wrenches in it.
 
@@ -332,7 +329,7 @@ def _new_timing(
     problem : Problem
     path : function of time, or None
         None: the samples are stretched.
-    before : Results
+    before : Samples
         The motion as it is.
     how : mapping of str to object
         Options of `new_timing`.
@@ -391,7 +388,7 @@ def _results(
     motion: Array,
     wrenches: Sequence[Wrench] = (),
     **fields: Any,
-) -> Results:
+) -> Samples:
     """Efforts and motors along a motion that is known at all samples."""
     model, actuators = problem.model, problem.actuators
     motion = motion[:, : problem.given.order + 3]
@@ -401,9 +398,10 @@ def _results(
     ]
     effort = inverse_dynamics(model, motion, applied or None)
     if actuators is not None:
-        fields['motors'] = motor_motion(actuators, motion, effort, order=None)
+        motors = motor_motion(actuators, motion, effort, order=None)
+        fields |= zip(MOTOR_ARRAYS, motors)
         fields['motor_names'] = actuators.motor_names
         fields['motor_joints'] = tuple(np.take(model.joint_names, actuators.joint_of_motor))
-    return Results.of_model(
+    return Samples.of_model(
         model, times, motion, effort, wrenches=tuple(wrenches), **fields
     )

@@ -19,7 +19,7 @@ from hodyn_ros.codegen.statements import identifier
 from hodyn_ros.control.tracking import TrackingController, tracking_controller
 from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import RequestError
-from hodyn_ros.files import Results, write_results
+from hodyn_ros.files import Samples, write_results
 from hodyn_ros.model.limits import MAGNITUDES, Limits
 from hodyn_ros.model.mechanism import BASE, Closure
 from hodyn_ros.model.robot import RobotModel
@@ -411,12 +411,10 @@ def demo(folder: Path) -> None:
         ('fast', fast.times[-1], fast),
     ):
         times = np.linspace(0.0, duration, round(_DEMO_RATE * duration) + 1)
-        no_effort = np.empty((len(times), 0, problem.model.n_joints))
-        results = Results.of_model(
+        results = Samples.of_model(
             problem.model,
             times,
             motion(times),
-            no_effort,
             name='Franka Panda',
             source='given',
         )
@@ -436,4 +434,6 @@ def _without_rates(problem: Problem) -> JtcMotion:
     """Motion as fast as limits of velocity, acceleration and torque allow, as planners make it."""
     unlimited = np.full(problem.model.n_joints, np.inf)
     limits = problem.limits._replace(effort_dot=unlimited, jerk=unlimited)
-    return retime(problem.model, panda_swing(), limits, rise_time=0.0).motion
+    motion = retime(problem.model, panda_swing(), limits, rise_time=0.0).motion
+    assert motion is not None  # along a path
+    return motion

@@ -31,7 +31,6 @@ from hodyn_ros.files.samples import (
     LACKING,
     POINT_FIELDS,
     SOURCES,
-    Results,
     Samples,
     known_orders,
     leading_unknown,
@@ -62,6 +61,7 @@ _SECOND = 1_000_000_000
 _LATEST = 2**61  # nanoseconds
 _LATEST_STAMP = 2**31 * _SECOND - 1  # what a message can hold [ns]
 _VERSION = 9  # of the metadata
+_TOGETHER, _WRITTEN = 100_000, 10_000  # messages that are decoded, samples that are encoded
 
 LoggedMessage = tuple[int, bytes]
 """When it was recorded [ns], and its bytes."""
@@ -83,16 +83,15 @@ class BagFormat(Format):
         self._storage, self._suffix = storage, STORAGES.get(storage, '')
         self.suffixes = (self._suffix,)
 
-    def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
-        """Read samples of a topic part by part, or its trajectories one by one.
+    def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+        """Read the samples of a topic, or its trajectories one by one.
 
         Parameters
         ----------
         path : pathlib.Path
             Storage file, or folder with a metadata.yaml.
         wanted : Wanted
-            Topic, joints, trajectory and length of the parts; wrenches are not read from
-            bags.
+            Topic, joints and trajectory; wrenches are not read from bags.
 
         Yields
         ------
@@ -151,27 +150,26 @@ class BagFormat(Format):
         folder = path.with_name(f'{path.stem}_bag')
         return folder, folder / f'{folder.name}{self._suffix}'
 
-    def writer(self, path: Path, storage: str) -> BagWriter:
-        """Begin a bag.
+    def write(self, path: Path, results: Samples, storage: str) -> None:
+        """Write a bag.
 
         Parameters
         ----------
         path : pathlib.Path
             Folder of the bag, as `places` says; it must not exist.
+        results : Samples
         storage : {'mcap', 'sqlite3'}
             Of a folder; a format of one kind of storage has its own.
-
-        Returns
-        -------
-        BagWriter
-            With the bag opened.
 
         Raises
         ------
         FileError
-            If the storage is unknown, or rosbags is not installed.
+            If the storage is unknown, rosbags is not installed, or a time cannot be the stamp of
+            a message.
         """
-        return BagWriter(path, self._storage or storage)
+        with closing(BagWriter(path, self._storage or storage)) as writer:
+            for first in range(0, len(results), _WRITTEN):
+                writer.write(results.at(slice(first, first + _WRITTEN)))
 
 
 def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[str, str]:
@@ -225,16 +223,14 @@ def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Logged
 def _samples(
     name: str, kind: str, messages: Iterator[LoggedMessage], wanted: Wanted
 ) -> Iterator[Samples]:
-    """Samples of joint states or joint motions, in parts of up to `wanted.chunk` messages.
+    """Samples of joint states or joint motions.
 
     The joints are those that are asked for, else those of the first message. Times [s]
-    count from the first stamp, which is `start` of all parts. Messages about other joints
-    are left out.
+    count from the first stamp, which is `start`. Messages about other joints are left out.
     """
     names = None if wanted.joint_names is None else tuple(wanted.joint_names)
-    start: int | None = None
-    number = used = skipped = 0
-    while batch := list(islice(messages, wanted.chunk)):
+    number, found = 0, []
+    while batch := list(islice(messages, _TOGETHER)):
         try:
             groups = decode(kind, [message for _, message in batch], number)
         except MessageError as error:
@@ -242,28 +238,24 @@ def _samples(
         if names is None:
             names = min(groups, key=lambda group: int(group.rows[0])).names[_NAMES[kind]]
         logged = np.array([stamp for stamp, _ in batch], dtype=np.int64)
-        stamps, motion = _rows(name, kind, groups, names, logged, number)
+        found.append(_rows(name, kind, groups, names, logged, number))
         number += len(batch)
-        if not used:
-            early = leading_unknown(motion[:, 0])
-            skipped += early
-            stamps, motion = stamps[early:], motion[early:]
-        if not len(stamps):
-            continue
-        _check_stamps(name, stamps)
-        start = int(stamps[0]) if start is None else start
-        yield Samples(
-            joint_names=names,
-            times=1e-9 * (stamps - start).astype(np.float64),
-            **_fields(kind, motion),
-            name=name,
-            start=start,
-            first=used,
-            remarks=(LACKING.format(skipped),) if skipped and not used else (),
-        )
-        used += len(stamps)
-    if not used:
-        _refuse_useless(name, number, skipped, names or ())
+    if names is None:
+        return
+    stamps, motion = map(np.concatenate, zip(*found))
+    early = leading_unknown(motion[:, 0])
+    stamps, motion = stamps[early:], motion[early:]
+    if not len(stamps):
+        _refuse_useless(name, number, early, names)
+    _check_stamps(name, stamps)
+    yield Samples(
+        joint_names=names,
+        times=1e-9 * (stamps - stamps[0]).astype(np.float64),
+        **_fields(kind, motion),
+        name=name,
+        start=int(stamps[0]),
+        remarks=(LACKING.format(early),) if early else (),
+    )
 
 
 def _check_stamps(name: str, stamps: NDArray[np.int64]) -> None:
@@ -422,12 +414,12 @@ class BagWriter:
         )
         self._writer.open()
 
-    def write(self, results: Results) -> None:
+    def write(self, results: Samples) -> None:
         """Append results, all messages of an instant one after the other.
 
         Parameters
         ----------
-        results : Results
+        results : Samples
             Next part of the motion. Orders that are NaN at an instant are left out of its
             messages; the provenance goes into metadata.yaml.
 
@@ -478,7 +470,7 @@ class BagWriter:
         self._writer.close()
 
 
-def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[str, Any]]]:
+def _contents(results: Samples) -> Iterator[tuple[int, NDArray[np.intp], dict[str, Any]]]:
     """Messages that results become: place in `_TOPICS`, rows and fields of the same orders."""
     for orders, rows in _groups(results.motion, most=5, least=3):
         motion = {name: results.motion[rows, k] for k, name in enumerate(MOTION[:orders])}
@@ -517,7 +509,7 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
 
 
 def _motor_contents(
-    results: Results, motors: MotorMotion
+    results: Samples, motors: MotorMotion
 ) -> Iterator[tuple[int, NDArray[np.intp], dict[str, Any]]]:
     """Messages of motors, as in `_contents`: references, and joint states as their mirror."""
     position, torque, _ = motors

@@ -1,35 +1,24 @@
-"""The columns of tables: their names, and the way between them and arrays; see doc/files.rst."""
+"""The columns of tables: their titles, and the way between them and samples; see doc/files.rst."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array, first_true
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.formats import Format, FormatWriter, Wanted
-from hodyn_ros.files.quantities import (
-    COMPONENTS,
-    MOTION,
-    MOTOR_ARRAYS,
-    QUANTITIES,
-    TIME,
-    WRENCH,
-)
-from hodyn_ros.files.samples import LACKING, SOURCES, Results, Samples, leading_unknown
+from hodyn_ros.files.quantities import COMPONENTS, MOTION, QUANTITIES, TIME, WRENCH
+from hodyn_ros.files.samples import LACKING, SOURCES, Samples, leading_unknown
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed, unit_of
 
 _KNOWN = {name for quantity in QUANTITIES.values() for name in quantity.names}
-_MOST_DEFLECTIONS = 3  # orders that are written
 _TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
 # As loggers call the time, without signs around it; a quantity of a joint as PlotJuggler has it.
 _TIMES = ('t', 'time', 'times', 'timestamp')
@@ -39,376 +28,229 @@ _UNITS: tuple[tuple[str, str, float], ...] = (
     ('deg', 'rad', np.pi / 180.0),
     ('°', 'rad', np.pi / 180.0),
     ('mm', 'm', 1e-3),
+    ('cm', 'm', 1e-2),
+    ('Nm', 'N m', 1.0),
 )
-_UNITS += ('cm', 'm', 1e-2), ('Nm', 'N m', 1.0)
 _TIME_UNITS = (('ms', 's', 1e-3), ('us', 's', 1e-6), ('µs', 's', 1e-6), ('ns', 's', 1e-9))
 
 
-class Metadata(NamedTuple):
-    """What a table says beside its columns.
+class TableFile(NamedTuple):
+    """A table in a file, whose columns are read when it is known which of them are used."""
 
-    Attributes
-    ----------
-    start : int
-        Instant at which the times are zero, in nanoseconds since 1970; 0 if not known.
-    source : str
-        Where the motion comes from, a key of `SOURCES`.
-    base_link : str
-        Base link of the robot; empty if it is not said.
-    wrenches : mapping of str to (str, str)
-        `expressed_in` and `acting` of the wrench on each link, see `Wrench`.
-    motor_joints : mapping of str to str
-        Joint that each motor moves.
-    unsaid : (str, str)
-        `expressed_in` and `acting` of the wrenches on other links.
-    units : mapping of str to str
-        Unit of each column by its title; empty where it is not known.
-    provenance : Provenance
-        The robot that results were computed with.
-    """
-
-    start: int = 0
-    source: str = 'unknown'
-    base_link: str = ''
-    wrenches: Mapping[str, tuple[str, str]] = {}
-    motor_joints: Mapping[str, str] = {}
-    unsaid: tuple[str, str] = ('body', 'on_environment')
-    units: Mapping[str, str] = {}
-    provenance: Provenance = Provenance()
+    titles: Sequence[str]
+    """Of all columns, with or without units."""
+    lines: Mapping[str, str]
+    """'start' [ns since 1970], 'source', 'base_link', 'units' (JSON, by the title), 'wrench LINK',
+    'motor NAME', 'column THEIRS' and the lines of `Provenance`; all may be left out."""
+    columns: Callable[[Sequence[int]], Sequence[Array]]
+    """Values (N,) of the columns at some places; NaN where a cell is empty."""
 
 
-def parse_metadata(
-    lines: Mapping[str, str],
-    name: str,
-    expressed_in: str | None = None,
-    acting: str | None = None,
-) -> Metadata:
-    """Metadata from keys and values; unknown keys are ignored, choices given here go first.
+def samples_of(
+    table: TableFile, name: str, expressed_in: str | None = None, acting: str | None = None
+) -> Samples:
+    """Samples that a table holds, from the first one with all positions on, each once.
 
     Parameters
     ----------
-    lines : mapping of str to str
-        'start', 'source', 'base_link', 'units' (JSON), 'wrench LINK', 'motor NAME' and the
-        lines of `Provenance`; all may be left out.
+    table : TableFile
+        Its columns stand in any order; those of another meaning are passed over.
     name : str
         Of the table, for messages.
     expressed_in, acting : str, optional
-        Of all wrenches, instead of what the lines say.
+        Of all wrenches, in place of what the table says.
 
     Returns
     -------
-    Metadata
-        An unknown source is 'unknown'.
+    Samples
+        `remarks` says which titles are read as others, and which rows are left out.
 
     Raises
     ------
     FileError
-        If the start is no whole number of nanoseconds below 2**63, or a wrench is not
-        described by two words.
+        If times or positions are missing, a column is there twice or in a unit of something else,
+        a quantity is there for some joints only or without the orders below it, metadata have no
+        meaning, or a cell is no number.
     """
-    start = lines.get('start', '0')
-    if not (start.isdecimal() and int(start) < 2**63):
-        raise FileError(
-            f"{name}: 'start' is {start!r}, expected whole nanoseconds since 1970."
-        )
-    wrenches, motors = {}, {}
-    for key, value in lines.items():
-        what, _, who = key.partition(' ')
-        if what == 'wrench':
-            words = value.split()
-            if len(words) != 2:
-                raise FileError(
-                    f'{name}: {key!r} is {value!r}, expected two words such as '
-                    "'body on_environment': expressed_in and acting."
-                )
-            wrenches[who] = expressed_in or words[0], acting or words[1]
-        elif what == 'motor':
-            motors[who] = value
-    source = lines.get('source', 'unknown')
-    return Metadata(
-        int(start),
-        source if source in SOURCES else 'unknown',
-        lines.get('base_link', ''),
-        wrenches,
-        motors,
-        (expressed_in or 'body', acting or 'on_environment'),
-        json.loads(lines.get('units', '{}')),
-        Provenance.from_lines(lines),
-    )
+    from hodyn_ros.dynamics.wrenches import Wrench
 
-
-class ColumnBlock(NamedTuple):
-    """Consecutive columns with all orders of a quantity.
-
-    Attributes
-    ----------
-    first : int
-        Place of its first column among those that are read.
-    orders : int
-        Number of orders, from the value itself on; 0: the table does not have it.
-    width : int
-        Columns of each order: joints, motors, or the six components of a wrench.
-    """
-
-    first: int
-    orders: int
-    width: int
-
-    def of(self, values: Array) -> Array:
-        """Values (N, orders, width) out of those of all columns.
-
-        Parameters
-        ----------
-        values : ndarray, shape (N, columns)
-            Rows of all columns that are read.
-
-        Returns
-        -------
-        ndarray, shape (N, orders, width)
-        """
-        part = values[:, self.first : self.first + self.orders * self.width]
-        return part.reshape(len(values), self.orders, self.width)
-
-
-@dataclass(frozen=True)
-class TableColumns:
-    """Which columns of a table hold what; blocks count among `columns`.
-
-    Attributes
-    ----------
-    name : str
-        Of the table, for messages.
-    columns : tuple of int
-        Those that are read, as they are numbered in the table.
-    titles : tuple of str
-        Of these columns.
-    joint_names, motor_names : tuple of str
-        The n joints, those with positions, and the m motors.
-    blocks : mapping of str to ColumnBlock
-        By the names of `QUANTITIES`, of width n or m.
-    wrenches : mapping of str to ColumnBlock
-        By the link, of width 6.
-    stiffness : mapping of str to ColumnBlock
-        By the joint, of width 1.
-    remarks : tuple of str
-        On titles that are read as those of other columns.
-    """
-
-    name: str
-    columns: tuple[int, ...]
-    titles: tuple[str, ...]
-    joint_names: tuple[str, ...]
-    motor_names: tuple[str, ...]
-    blocks: Mapping[str, ColumnBlock]
-    wrenches: Mapping[str, ColumnBlock]
-    stiffness: Mapping[str, ColumnBlock]
-    remarks: tuple[str, ...] = ()
-
-    def begin(self, values: Array) -> int:
-        """Count the rows before the first one that has all positions.
-
-        Parameters
-        ----------
-        values : ndarray, shape (N, columns)
-            See `samples`.
-
-        Returns
-        -------
-        int
-            From 0 to N.
-        """
-        return leading_unknown(self.blocks['motion'].of(values)[:, 0])
-
-    def samples(self, values: Array, metadata: Metadata, first: int = 0) -> Samples:
-        """Make samples of a block of rows (N, columns), before which there are `first` others.
-
-        Parameters
-        ----------
-        values : ndarray, shape (N, columns)
-            Rows of the columns named by `columns`, in SI units; NaN where a cell is empty.
-        metadata : Metadata
-            How wrenches are expressed, which joints the motors move, and when the times are
-            zero.
-        first : int
-            Number of rows before these, for messages.
-
-        Returns
-        -------
-        Samples
-            With the efforts, and the positions and torques of the motors if each joint has
-            one motor, as what was measured.
-
-        Raises
-        ------
-        MotionError
-            If a time or position is not finite.
-        """
-        from hodyn_ros.dynamics.wrenches import Wrench
-
-        measured: dict[str, Any] = {}
-        places: dict[str, Any] = {'effort': slice(None)}
-        moved = [metadata.motor_joints.get(name, name) for name in self.motor_names]
-        if sorted(moved) == sorted(self.joint_names):  # each joint has one motor
-            order = [moved.index(name) for name in self.joint_names]
-            places |= dict.fromkeys(('motor_position', 'motor_torque'), order)
-        for what, order in places.items():
-            if self.blocks[what].orders:
-                measured[what] = self.blocks[what].of(values)[:, 0][:, order]
-        return Samples(
-            joint_names=self.joint_names,
-            times=values[:, 0],
-            motion=self.blocks['motion'].of(values),
-            wrenches=tuple(
-                Wrench(
-                    link, block.of(values), *metadata.wrenches.get(link, metadata.unsaid)
-                )
-                for link, block in self.wrenches.items()
-            ),
-            stiffness={
-                name: block.of(values)[:, :, 0] for name, block in self.stiffness.items()
-            },
-            **measured,
-            name=self.name,
-            start=metadata.start,
-            first=first,
-        )
-
-    def results(self, values: Array, metadata: Metadata, first: int = 0) -> Results:
-        """Make results of a block of rows (N, columns); see `samples`.
-
-        Parameters
-        ----------
-        values : ndarray, shape (N, columns)
-            See `samples`.
-        metadata : Metadata
-            See `samples`, with the units and the provenance.
-        first : int
-            Number of rows before these, for messages.
-
-        Returns
-        -------
-        Results
-            With motors, and standard deviations, where there are columns for them.
-
-        Raises
-        ------
-        FileError
-            If there are no efforts, or a value is infinite.
-        MotionError
-            If a time or position is not finite.
-        """
-        from hodyn_ros.actuators.motors import MotorMotion
-
-        arrays: dict[str, Any] = {
-            what: block.of(values) for what, block in self.blocks.items() if block.orders
-        }
-        if 'effort' not in arrays:
-            raise FileError(
-                f'{self.name}: there are no efforts; expected columns such as '
-                f"'{self.joint_names[0]}.effort'. Compute them first."
-            )
-        samples, motors = self.samples(values, metadata, first), None
-        if (place := first_true(np.isinf(values))) is not None:
-            raise FileError(
-                f'{self.name}: column {self.titles[place[1]]!r} is infinite at sample '
-                f'{first + place[0]}; expected a number, or none.'
-            )
-        units = tuple(
-            metadata.units.get(f'{name}.position', '') for name in self.joint_names
-        )
-        position, torque, deflection = (arrays.pop(what, None) for what in MOTOR_ARRAYS)
-        if position is not None:
-            N, R, _ = position.shape
-            if torque is None:
-                torque = self.blocks['motor_torque'].of(values)
-            if deflection is None:
-                deflection = np.full((N, R, len(self.joint_names)), np.nan)
-            motors = MotorMotion(position, torque, deflection)
-        return Results(
-            joint_names=self.joint_names,
-            times=samples.times,
-            **arrays,
-            motors=motors,
-            motor_names=self.motor_names,
-            motor_joints=tuple(
-                metadata.motor_joints.get(name, name) for name in self.motor_names
-            ),
-            name=self.name,
-            start=metadata.start,
-            source=metadata.source,
-            base_link=metadata.base_link,
-            wrenches=samples.wrenches,
-            joint_units=units if all(units) else (),
-            provenance=metadata.provenance,
-        )
-
-
-def find_columns(titles: Sequence[str], name: str) -> TableColumns:
-    """Find out what the columns of a table of some name are.
-
-    Refuses a table without time or positions, with a column twice, or with a quantity that is not
-    there for all joints.
-
-    Parameters
-    ----------
-    titles : sequence of str
-        Such as 'time', 'joint1.position', 'joint1.effort' and 'tool.wrench.force.x',
-        without units, in any order. Others are left out.
-    name : str
-        Of the table, for messages.
-
-    Returns
-    -------
-    TableColumns
-
-    Raises
-    ------
-    FileError
-        If the time or all positions are missing, a column is there twice, a quantity is
-        there for some joints only, or an order without those below it.
-    """
-    given = [title.strip() for title in titles]
-    titles = _known_titles(given)
-    owners = _owners_in(titles, name, given)
-    names = {'joint_names': owners['position'], 'motor_names': owners['motor_position']}
-    found = _Found(name, owners, [TIME])
-    blocks = {
-        what: found.block(names[quantity.owners], quantity.names)
+    titles, factors, lines, units = _in_our_words(table, name)
+    owners = _owners_in(titles, table.titles, name)
+    joints = owners['position']
+    motors = owners['motor_position'] or owners['motor_torque']
+    names = {'joint_names': joints, 'motor_names': motors}
+    groups = {
+        what: _orders(titles, names[quantity.owners], quantity.names, name)
         for what, quantity in QUANTITIES.items()
         if quantity.owners in names
     }
-    joints, motors = map(tuple, names.values())
     if stray := [who for what in MOTION for who in owners[what] if who not in joints]:
         raise FileError(
             f'{name}: {listed(dict.fromkeys(stray))} have derivatives, but no position; expected '
             f"columns such as '{stray[0]}.position'."
         )
-    stiffness = {
-        who: found.block([who], QUANTITIES['stiffness'].names)
+    links = dict.fromkeys(who for what in WRENCH for who in owners[what])
+    loads = {link: _orders(titles, [link], WRENCH, name, width=6) for link in links}
+    soft = {
+        who: _orders(titles, [who], QUANTITIES['stiffness'].names, name)
         for who in owners['stiffness']
     }
-    links = dict.fromkeys(who for what in WRENCH for who in owners[what])
-    wrenches = {link: found.wrench(link) for link in links}
-    columns = tuple(titles.index(title) for title in found.columns)
-    parts = blocks, wrenches, stiffness, _remarks(given, titles, found.columns)
-    return TableColumns(name, columns, tuple(found.columns), joints, motors, *parts)
+    blocks = *groups.values(), *loads.values(), *soft.values()
+    used = [TIME, *(title for orders in blocks for order in orders for title in order)]
+    places = [titles.index(title) for title in used]
+    values = {
+        title: column * factors[place] if factors[place] != 1.0 else column
+        for title, place, column in zip(used, places, table.columns(places))
+    }
+    rows, left_out = _rows_of(values, groups['motion'][0], name)
+    times = values[TIME][rows]
+
+    def block(orders: Sequence[Sequence[str]]) -> Array:
+        """Values (N, orders, width) of columns, which are then forgotten."""
+        found = np.empty((len(times), len(orders), len(orders[0])))
+        for k, order in enumerate(orders):
+            for j, title in enumerate(order):
+                found[:, k, j] = values.pop(title)[rows]
+        return found
+
+    arrays: dict[str, Any] = {what: block(item) for what, item in groups.items() if item}
+    joint_units = tuple(units.get(f'{joint}.position', '') for joint in joints)
+    said = _said_of_wrenches(lines, name)
+    return Samples(
+        joint_names=tuple(joints),
+        times=times,
+        **arrays,
+        motor_names=tuple(motors),
+        motor_joints=tuple(lines.get(f'motor {motor}', motor) for motor in motors),
+        wrenches=tuple(
+            Wrench(link, block(orders), expressed_in or how[0], acting or how[1])
+            for link, orders in loads.items()
+            for how in [said.get(link, ('body', 'on_environment'))]
+        ),
+        stiffness={who: block(orders)[:, :, 0] for who, orders in soft.items()},
+        name=name,
+        start=_start_in(lines, name),
+        source=lines['source'] if lines.get('source') in SOURCES else 'unknown',
+        base_link=lines.get('base_link', ''),
+        joint_units=joint_units if all(joint_units) else (),
+        provenance=Provenance.from_lines(lines),
+        remarks=(*_remarks_on(table.titles, titles, used), *left_out),
+    )
 
 
-def _remarks(
-    given: Sequence[str], titles: Sequence[str], used: Sequence[str]
-) -> tuple[str, ...]:
-    """Remark on titles that are read as others."""
-    other = [f'{a} for {b}' for a, b in zip(given, titles) if a != b and b in used]
-    return (f'Columns are read as {listed(other)}.',) if other else ()
+def table_of(samples: Samples) -> tuple[dict[str, Array], dict[str, str]]:
+    """Columns of the table of some samples, and what belongs beside them.
+
+    Parameters
+    ----------
+    samples : Samples
+        Of N samples.
+
+    Returns
+    -------
+    columns : dict of str to ndarray, shape (N,)
+        By the titles without units, in SI units: 'time', then the orders of each quantity for all
+        joints.
+    lines : dict of str to str
+        As `TableFile` has them, with all units. What is not known is left out.
+    """
+    columns = {TIME: samples.times}
+
+    def add(values: Array, owners: Sequence[str], names: Sequence[str]) -> None:
+        titles = [f'{who}.{what}' for what in names[: values.shape[1]] for who in owners]
+        flat = values[:, : len(names)].reshape(len(values), -1)
+        columns.update(zip(titles, np.ascontiguousarray(flat.T)))
+
+    arrays = samples.arrays()
+    for what, quantity in QUANTITIES.items():
+        if what in arrays:
+            add(arrays[what], getattr(samples, quantity.owners), quantity.names)
+        elif what == 'wrenches':
+            for wrench in samples.wrenches:
+                values = np.asarray(wrench.values)
+                add(values.reshape(len(values), -1, 1), [wrench.link], quantity.names)
+        elif what == 'stiffness':
+            for joint, series in samples.stiffness.items():
+                add(series[:, :, None], [joint], quantity.names)
+    lines = {name: str(getattr(samples, name)) for name in ('start', 'source', 'base_link')}
+    lines |= {f'wrench {w.link}': f'{w.expressed_in} {w.acting}' for w in samples.wrenches}
+    lines |= {f'motor {m}': j for m, j in zip(samples.motor_names, samples.motor_joints)}
+    lines |= samples.provenance.lines()
+    joints = dict(zip(samples.joint_names, samples.joint_units))
+    motors = {m: joints.get(j) for m, j in zip(samples.motor_names, samples.motor_joints)}
+    units = {}
+    for title in columns:
+        who, what = _split(title)
+        owner = (motors if what.startswith('motor_') else joints).get(who)
+        units[title] = _unit(what, owner)  # empty where it is not known
+    lines['units'] = json.dumps(units, ensure_ascii=False)
+    return columns, {
+        key: value for key, value in lines.items() if value not in ('', '0', 'unknown')
+    }
 
 
-def _known_titles(titles: Sequence[str]) -> list[str]:
-    """Titles with those of loggers in the words of this package; the others as they are."""
-    found = [_known_title(title) for title in titles]
-    times = [i for i, title in enumerate(titles) if title.strip('%_ ').lower() in _TIMES]
-    if TIME not in titles and len(times) == 1:
-        found[times[0]] = TIME
-    return found if len(set(found)) == len(found) else list(titles)
+def titles_as_text(lines: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Titles that say all that the numbers of a table mean, and what else belongs to it.
+
+    Parameters
+    ----------
+    lines : mapping of str to str
+        As `table_of` makes them.
+
+    Returns
+    -------
+    titles : list of str
+        With units, how wrenches are expressed and which joints the motors move, such as
+        'joint1.effort [N m]'; a title without a unit stays as it is.
+    lines : dict of str to str
+        The others.
+    """
+    rest, found = dict(lines), []
+    for title, unit in json.loads(rest.pop('units')).items():
+        (who, what), more = _split(title), ''
+        if what in WRENCH:
+            more = f' {lines[f"wrench {who}"]}'
+        elif what in ('motor_position', 'motor_torque') and lines[f'motor {who}'] != who:
+            more = f' motor of {lines[f"motor {who}"]}'
+        found.append(f'{title} [{unit}]{more}' if unit or more else title)
+    kept = {k: v for k, v in rest.items() if k.partition(' ')[0] not in ('wrench', 'motor')}
+    return found, kept
+
+
+def _in_our_words(
+    table: TableFile, name: str
+) -> tuple[list[str], list[float], dict[str, str], dict[str, str]]:
+    """Titles without units, factors to SI units, metadata, and the unit of each column."""
+    lines = dict(table.lines)
+    units: dict[str, str] = json.loads(lines.pop('units', '{}'))
+    names = {key[7:]: ours for key, ours in lines.items() if key.startswith('column ')}
+    given = [names.get(text.strip(), text).strip() for text in table.titles]
+    matches = [_TITLE.fullmatch(text) for text in given]
+    bare = [match[1] if match else text for match, text in zip(matches, given)]
+    titles = [_known_title(title) for title in bare]
+    times = [i for i, title in enumerate(bare) if title.strip('%_ ').lower() in _TIMES]
+    if TIME not in bare and len(times) == 1:
+        titles[times[0]] = TIME
+    if len(set(titles)) < len(titles):
+        titles = bare
+    factors = [1.0] * len(titles)
+    for place, (title, match) in enumerate(zip(titles, matches)):
+        who, what = _split(title)
+        known = [unit for position in ('rad', 'm') if (unit := _unit(what, position))]
+        if match is None or not known:
+            continue
+        _, unit, more = match.groups()
+        units[title], factors[place] = _converted(unit, what, known)
+        if units[title] not in ('', *known):
+            raise FileError(
+                f'{name}: column {title!r} is in [{unit}], expected '
+                f'[{"] or [".join(dict.fromkeys(known))}]; convert its values.'
+            )
+        if more and what in WRENCH:
+            lines[f'wrench {who}'] = more
+        elif more:
+            lines[f'motor {who}'] = more.removeprefix('motor of ')
+    return titles, factors, lines, units
 
 
 def _known_title(title: str) -> str:
@@ -417,181 +259,15 @@ def _known_title(title: str) -> str:
     return f'{match[1]}.{match[2]}' if match and match[2] in _KNOWN else title
 
 
-def _owners_in(
-    titles: Sequence[str], name: str, given: Sequence[str]
-) -> Mapping[str, Sequence[str]]:
-    """Joints, motors or links that have a quantity, by the quantity; empty where none has.
-
-    Refuses the titles of a table, which has some name, without time or positions, or with a
-    column twice.
-    """
-    owners, used = defaultdict[str, list[str]](list), [TIME]
-    for title in titles:
-        entity, quantity = _split(title)
-        if entity and quantity in _KNOWN:
-            owners[quantity].append(entity)
-            used.append(title)
-    if TIME not in titles:
-        raise FileError(
-            f"{name}: there is no column 'time' [s]; the columns are {listed(titles)}."
-            + _suggestion(TIME, titles)
-        )
-    if not owners['position']:
-        words = [title for title in titles if title.isidentifier() and title != TIME]
-        theirs = words[0] if words else 'q1'
-        joint = words[0] if words else 'joint1'
-        raise FileError(
-            f"{name}: there are no positions; expected columns such as '{joint}.position', with "
-            f'the names of the joints; the columns are {listed(given)}. Rename them (commas, '
-            'semicolons, tabulators or spaces divide a CSV), or say in lines before them what '
-            f"they are: '# column {theirs}: {joint}.position'."
-        )
-    if repeated := sorted({title for title in used if titles.count(title) > 1}):
-        raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
-    return owners
-
-
-@dataclass
-class _Found:
-    """Owners of the quantities of a table, and the columns that have been taken."""
-
-    name: str
-    """Of the table."""
-    owners: Mapping[str, Sequence[str]]
-    """Joints, motors or links that have a quantity."""
-    columns: list[str]
-    """Those that are read, block after block."""
-
-    def block(self, names: Sequence[str], quantities: Sequence[str]) -> ColumnBlock:
-        """Take the orders of a quantity of all the names, maybe none.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Joints, motors, or the one link or joint that is looked for.
-        quantities : sequence of str
-            Names of the orders, from the value itself on.
-
-        Returns
-        -------
-        ColumnBlock
-            With the orders that are there; its columns are appended to `columns`, order by
-            order.
-
-        Raises
-        ------
-        FileError
-            If an order is there for some of the names only, or without the one below it.
-        """
-        first, orders = len(self.columns), 0
-        for order, quantity in enumerate(quantities):
-            have = [who for who in self.owners[quantity] if who in names]
-            if not have:
-                continue
-            if missing := [who for who in names if who not in have]:
-                raise FileError(
-                    f"{self.name}: '{quantity}' is there for {listed(have)}, but not for "
-                    f'{listed(missing)}; expected it for all or for none.'
-                )
-            if order != orders:
-                raise FileError(
-                    f"{self.name}: '{quantity}' is there without '{quantities[orders]}' for "
-                    f'{listed(have)}; derivatives need the orders below them, and wrenches all '
-                    'six components.'
-                )
-            orders += 1
-            self.columns.extend(f'{who}.{quantity}' for who in names)
-        return ColumnBlock(first, orders, len(names))
-
-    def wrench(self, link: str) -> ColumnBlock:
-        """Take the orders of a wrench, with six components each.
-
-        Parameters
-        ----------
-        link : str
-            Link that the wrench acts on.
-
-        Returns
-        -------
-        ColumnBlock
-            Of width 6; the components of an order are torque and force as in `WRENCH`.
-
-        Raises
-        ------
-        FileError
-            If an order has fewer than six components.
-        """
-        found = self.block([link], WRENCH)
-        if found.orders % 6:
-            raise FileError(
-                f'{self.name}: there is no {link}.{WRENCH[found.orders]}; expected force.x to '
-                'force.z and torque.x to torque.z.'
-            )
-        return ColumnBlock(found.first, found.orders // 6, 6)
-
-
-def columns_of(results: Results) -> tuple[list[str], list[Array]]:
-    """Titles and columns, each of shape (N,), of the table of some results.
-
-    Parameters
-    ----------
-    results : Results
-        Of N samples.
-
-    Returns
-    -------
-    titles : list of str
-        'time', then the orders of each quantity for all joints, without units.
-    columns : list of ndarray, shape (N,)
-        In SI units.
-    """
-    titles, columns = [TIME], [results.times]
-
-    def add(values: Array, names: Sequence[str], quantities: Sequence[str]) -> None:
-        orders = min(values.shape[1], len(quantities))
-        titles.extend(f'{name}.{what}' for what in quantities[:orders] for name in names)
-        columns.extend(np.ascontiguousarray(values[:, :orders].reshape(len(values), -1).T))
-
-    arrays = results.arrays()
-    for what, quantity in QUANTITIES.items():
-        if what == 'wrenches':
-            for wrench in results.wrenches:
-                values = np.asarray(wrench.values)
-                add(values.reshape(len(values), -1, 1), [wrench.link], quantity.names)
-        elif what in arrays:
-            most = _MOST_DEFLECTIONS if what == 'deflection' else None
-            add(arrays[what], getattr(results, quantity.owners), quantity.names[:most])
-    return titles, columns
-
-
-def metadata_of(results: Results) -> dict[str, str]:
-    """Find what belongs beside the columns of some results; see `parse_metadata`.
-
-    Parameters
-    ----------
-    results : Results
-        All parts of a motion have the same metadata.
-
-    Returns
-    -------
-    dict of str to str
-        With the unit of each column as JSON under 'units'. What is not known is left out.
-    """
-    lines = {name: str(getattr(results, name)) for name in ('start', 'source', 'base_link')}
-    lines |= {f'wrench {w.link}': f'{w.expressed_in} {w.acting}' for w in results.wrenches}
-    lines |= {
-        f'motor {m}': joint for m, joint in zip(results.motor_names, results.motor_joints)
-    }
-    lines |= results.provenance.lines()
-    joints = dict(zip(results.joint_names, results.joint_units))
-    motors = {m: joints.get(j) for m, j in zip(results.motor_names, results.motor_joints)}
-    units = {}
-    for title in columns_of(results)[0]:
-        entity, quantity = _split(title)
-        owner = (motors if quantity.startswith('motor_') else joints).get(entity)
-        units[title] = _unit(quantity, owner)  # empty where it is not known
-    lines['units'] = json.dumps(units, ensure_ascii=False)
-    return {key: value for key, value in lines.items() if value not in ('', '0')}
+def _remarks_on(
+    given: Sequence[str], titles: Sequence[str], used: Sequence[str]
+) -> tuple[str, ...]:
+    """Remark on titles that are read as others."""
+    pairs = [(text.strip().partition(' [')[0], title) for text, title in zip(given, titles)]
+    other = [
+        f'{text} for {title}' for text, title in pairs if text != title and title in used
+    ]
+    return (f'Columns are read as {listed(other)}.',) if other else ()
 
 
 def _split(title: str) -> tuple[str, str]:
@@ -613,91 +289,6 @@ def _unit(quantity: str, position: str | None) -> str:
     return ''
 
 
-def text_titles(titles: Sequence[str], lines: Mapping[str, str]) -> list[str]:
-    """Titles of a table in text, which say all that its numbers mean.
-
-    Units, how wrenches are expressed, and which joints the motors move.
-
-    Parameters
-    ----------
-    titles : sequence of str
-        As `columns_of` makes them.
-    lines : mapping of str to str
-        As `metadata_of` makes them.
-
-    Returns
-    -------
-    list of str
-        Such as 'joint1.effort [N m]'; a title without a unit stays as it is.
-    """
-    units, found = json.loads(lines['units']), []
-    for title in titles:
-        entity, quantity = _split(title)
-        unit, more = units[title], ''
-        if quantity in WRENCH:
-            more = f' {lines[f"wrench {entity}"]}'
-        elif quantity == 'motor_position' and lines[f'motor {entity}'] != entity:
-            more = f' motor of {lines[f"motor {entity}"]}'
-        found.append(f'{title} [{unit}]{more}' if unit or more else title)
-    return found
-
-
-def read_titles(
-    texts: Sequence[str], name: str
-) -> tuple[list[str], dict[str, str], list[float]]:
-    """Columns, lines of metadata and factors out of the titles that `text_titles` makes.
-
-    Degrees, milliseconds and the like are converted, a unit of another kind is refused. Other
-    titles stay as they are.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        First line of a table in text.
-    name : str
-        Of the table, for messages.
-
-    Returns
-    -------
-    titles : list of str
-        Without units.
-    lines : dict of str to str
-        Units of the columns as JSON, wrenches and motors, for `parse_metadata`.
-    factors : list of float
-        From the values of each column to SI units.
-
-    Raises
-    ------
-    FileError
-        If a column is in a unit of something else.
-    """
-    titles, units, lines = [], dict[str, str](), dict[str, str]()
-    factors = [1.0] * len(texts)
-    for place, text in enumerate(map(str.strip, texts)):
-        match = _TITLE.fullmatch(text)
-        title = _known_titles([match[1]])[0] if match else text
-        entity, quantity = _split(title) if match else ('', '')
-        known = [unit for position in ('rad', 'm') if (unit := _unit(quantity, position))]
-        if match is None or not known:
-            titles.append(text)
-            units[text] = ''
-            continue
-        _, unit, more = match.groups()
-        unit, factors[place] = _converted(unit, quantity, known)
-        if unit not in known and unit:
-            raise FileError(
-                f'{name}: column {title!r} is in [{unit}], expected '
-                f'[{"] or [".join(dict.fromkeys(known))}]; convert its values.'
-            )
-        titles.append(title)
-        units[title] = unit
-        if more and quantity in WRENCH:
-            lines[f'wrench {entity}'] = more
-        elif more:
-            lines[f'motor {entity}'] = more.removeprefix('motor of ')
-    return titles, {'units': json.dumps(units, ensure_ascii=False), **lines}, factors
-
-
 def _converted(unit: str, quantity: str, known: Sequence[str]) -> tuple[str, float]:
     """Unit of SI in place of another one, and the factor to it; as it is if there is none."""
     for other, ours, factor in _TIME_UNITS if quantity == TIME else _UNITS:
@@ -706,290 +297,127 @@ def _converted(unit: str, quantity: str, known: Sequence[str]) -> tuple[str, flo
     return unit, 1.0
 
 
-def refuse_not_increasing(samples: Samples, before: float | None) -> None:
-    """Refuse times that do not increase strictly, also from the one before them, if any.
+def _owners_in(
+    titles: Sequence[str], given: Sequence[str], name: str
+) -> Mapping[str, Sequence[str]]:
+    """Joints, motors or links that have a quantity, by the quantity; empty where none has.
 
-    Parameters
-    ----------
-    samples : Samples
-        Next part of a motion.
-    before : float or None
-        Last time of the part before it [s]; None for the first part.
-
-    Raises
-    ------
-    FileError
-        If a time is not larger than the one before it; the message names the sample.
+    Refuses titles without time or positions, or with a column twice.
     """
-    times = samples.times if before is None else np.concatenate([[before], samples.times])
-    if (place := first_true(times[1:] <= times[:-1])) is None:
-        return
-    row = place[0]
-    number = samples.first + row + (before is None)
-    raise FileError(
-        f'{samples.name}: times must increase, but sample {number} at {float(times[row + 1])!r} s '
-        f'comes after {float(times[row])!r} s; sort the samples and leave out repeated ones.'
-    )
+    owners, used = defaultdict[str, list[str]](list), [TIME]
+    for title in titles:
+        entity, quantity = _split(title)
+        if entity and quantity in _KNOWN:
+            owners[quantity].append(entity)
+            used.append(title)
+    if TIME not in titles:
+        raise FileError(
+            f"{name}: there is no column 'time' [s]; the columns are {listed(titles)}."
+            + _suggestion(titles)
+        )
+    if not owners['position']:
+        words = [title for title in titles if title.isidentifier() and title != TIME]
+        theirs = words[0] if words else 'q1'
+        joint = words[0] if words else 'joint1'
+        raise FileError(
+            f"{name}: there are no positions; expected columns such as '{joint}.position', with "
+            f'the names of the joints; the columns are {listed(given)}. Rename them (commas, '
+            'semicolons, tabulators or spaces divide a CSV), or say in lines before them what '
+            f"they are: '# column {theirs}: {joint}.position'."
+        )
+    if repeated := sorted({title for title in used if titles.count(title) > 1}):
+        raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
+    return owners
 
 
-def _suggestion(wanted: str, titles: Sequence[str]) -> str:
-    """End of the message about a column that is missing: what may be meant instead, or nothing."""
+def _suggestion(titles: Sequence[str]) -> str:
+    """End of the message about times that are missing: what may be meant instead, or nothing."""
     if titles and all(re.fullmatch(r'[-+.\deE]*\d[-+.\deE]*', title) for title in titles):
         return ' These are numbers: the line with the names of the columns is missing.'
-    close = get_close_matches(wanted, titles, n=1)
-    return f' Did you mean {close[0]!r} to be {wanted!r}?' if close else ''
+    close = get_close_matches(TIME, titles, n=1)
+    return f' Did you mean {close[0]!r} to be {TIME!r}?' if close else ''
 
 
-class Table(Protocol):
-    """A table whose head is read at once, and its rows when asked for.
+def _orders(
+    titles: Sequence[str],
+    owners: Sequence[str],
+    quantities: Sequence[str],
+    name: str,
+    width: int = 1,
+) -> list[list[str]]:
+    """Titles of the orders of a quantity that are there, each of all owners; maybe none.
 
-    Attributes
-    ----------
-    titles : list of str
-        Of all columns, without units.
-    lines : dict of str to str
-        Metadata, see `parse_metadata`.
+    Refuses an order without the one below it, or of some owners or components only.
     """
-
-    titles: list[str]
-    lines: dict[str, str]
-    """Metadata."""
-
-    def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
-        """Values of some columns, shape (up to chunk, columns).
-
-        Parameters
-        ----------
-        columns : sequence of int
-            Places among `titles`.
-        chunk : int
-            Largest number of rows of a block.
-
-        Yields
-        ------
-        ndarray, shape (up to chunk, columns)
-            NaN where a cell is empty.
-
-        Raises
-        ------
-        FileError
-            If a cell is no number, or the file is damaged.
-        """
-
-
-class _Rows:
-    """Rows of a table that are samples: from the first one with all positions on, each once.
-
-    Parameters
-    ----------
-    columns : TableColumns
-
-    Attributes
-    ----------
-    remarks : tuple of str
-        What is to be said of the rows that were taken last.
-    skipped : int
-        Rows that were left out at the beginning of the same.
-    last : ndarray of shape (columns,), or None
-        The row that was taken last.
-    """
-
-    def __init__(self, columns: TableColumns) -> None:
-        self._columns = columns
-        self._has_repeats = False
-        self.remarks, self.skipped = columns.remarks, 0
-        self.last: Array | None = None
-
-    def kept(self, values: Array, first: int) -> Array:
-        """Those of a block that are used.
-
-        Parameters
-        ----------
-        values : ndarray, shape (N, columns)
-            The next rows.
-        first : int
-            Number of rows before them.
-
-        Returns
-        -------
-        ndarray, shape (up to N, columns)
-        """
-        self.skipped = 0
-        if self.last is None:
-            self.skipped = self._columns.begin(values)
-            values = values[self.skipped :]
-            if not len(values):
-                return values
-            self.remarks = self._columns.remarks
-            if first + self.skipped:
-                self.remarks += (LACKING.format(first + self.skipped),)
-        else:
-            self.remarks = ()
-        before = values[:1] * np.nan if self.last is None else self.last[None]
-        pairs = np.concatenate([before, values])
-        later, earlier = pairs[1:], pairs[:-1]
-        same = (later == earlier) | (np.isnan(later) & np.isnan(earlier))
-        same &= np.isfinite(earlier[:, :1])
-        is_repeat = same.all(axis=1)
-        self.last = values[-1]
-        if not is_repeat.any():
-            return values
-        if not self._has_repeats:
-            self._has_repeats = True
-            self.remarks += (
-                'Samples that are there twice, time and all, are used once; the first is at '
-                f'{values[is_repeat.argmax(), 0]:.6g} s.',
-            )
-        return np.asarray(values[~is_repeat])
-
-
-@dataclass
-class RowsWriter:
-    """Results as the rows of a table, which is begun with the titles and metadata of the first."""
-
-    path: Path
-    make: Callable[..., Any]
-    """From the path, titles and metadata to what writes columns, each of shape (N,)."""
-    _titles: Sequence[str] = ()
-    _writer: Any = None
-
-    def write(self, results: Results) -> None:
-        """Append results.
-
-        Parameters
-        ----------
-        results : Results
-            Next part of a motion; the first determines titles and metadata.
-
-        Raises
-        ------
-        FileError
-            If it has other columns than the first part.
-        """
-        titles, columns = columns_of(results)
-        if self._writer is None:
-            self._titles = titles
-            self._writer = self.make(self.path, titles, metadata_of(results))
-        if titles != self._titles:
-            missing = [title for title in self._titles if title not in titles]
-            more = [title for title in titles if title not in self._titles]
+    found: list[list[str]] = []
+    for first in range(0, len(quantities), width):
+        names = quantities[first : first + width]
+        wanted = [f'{owner}.{what}' for owner in owners for what in names]
+        missing = [title for title in wanted if title not in titles]
+        if len(missing) == len(wanted):
+            continue
+        if missing:
+            have = next(title for title in wanted if title not in missing)
             raise FileError(
-                f'{self.path}: a part of the results lacks {listed(missing)} and adds '
-                f'{listed(more)}; expected the same columns in all parts.'
+                f'{name}: there is {have}, but not {listed(missing)}; expected it for all joints '
+                'or for none, and wrenches with force.x to force.z and torque.x to torque.z.'
             )
-        self._writer.write(columns)
-
-    def close(self) -> None:
-        """Finish the file.
-
-        Without any results there is no file.
-        """
-        if self._writer is not None:
-            self._writer.close()
+        if first != width * len(found):
+            raise FileError(
+                f'{name}: there is {wanted[0]} without {owners[0]}.'
+                f'{quantities[width * len(found)]}; derivatives need the orders below them.'
+            )
+        found.append(wanted)
+    return found
 
 
-@dataclass(frozen=True)
-class TableFormat(Format):
-    """Tables with a column for each quantity of each joint; see doc/files.rst."""
-
-    suffixes: tuple[str, ...]
-    table: Callable[[Path, Sequence[str] | None], Table]
-    """Opens a file, with joint names for those that have none."""
-    begin: Callable[[Path], FormatWriter]
-    """Begins a file."""
-
-    def motion(
-        self, path: Path, wanted: Wanted, make: Any = TableColumns.samples
-    ) -> Iterator[Any]:
-        """Read a motion block by block.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            The table.
-        wanted : Wanted
-            Joint names for tables without them, rows of a block, and how all wrenches are
-            expressed.
-        make : callable
-            Method of `TableColumns` that makes the parts.
-
-        Yields
-        ------
-        Samples or Results
-            One for each block of rows.
-
-        Raises
-        ------
-        FileError
-            If the columns or the metadata make no motion, or a row cannot be read.
-        """
-        table, first = self.table(path, wanted.joint_names), 0
-        columns = find_columns(table.titles, str(path))
-        rows = _Rows(columns)
-        metadata = parse_metadata(
-            table.lines, str(path), wanted.expressed_in, wanted.acting
+def _rows_of(
+    values: Mapping[str, Array], positions: Sequence[str], name: str
+) -> tuple[Any, tuple[str, ...]]:
+    """Index of the rows that are used, and remarks on the others."""
+    times = values[TIME]
+    early = leading_unknown(np.column_stack([values[title] for title in positions]))
+    if early == len(times) > 0:
+        raise FileError(f'{name}: none of {early} samples has the positions of all joints.')
+    remarks: tuple[str, ...] = (LACKING.format(early),) if early else ()
+    again = 1 + np.flatnonzero(times[1:] == times[:-1])
+    for column in values.values():
+        now, before = column[again], column[again - 1]
+        again = again[(now == before) | (np.isnan(now) & np.isnan(before))]
+    again = again[again > early]
+    if again.size:
+        remarks += (
+            'Samples that are there twice, time and all, are used once; the first is at '
+            f'{times[again[0]]:.6g} s.',
         )
-        for values in table.blocks(columns.columns, wanted.chunk):
-            kept = rows.kept(values, first)
-            if len(kept):
-                part = make(columns, kept, metadata, first + rows.skipped)
-                yield replace(part, remarks=(*rows.remarks, *part.remarks))
-            first += len(values)
-        if first and rows.last is None:
+    if not remarks:
+        return slice(None), ()
+    is_used = np.arange(len(times)) >= early
+    is_used[again] = False
+    return is_used, remarks
+
+
+def _start_in(lines: Mapping[str, str], name: str) -> int:
+    """Instant at which the times are zero [ns since 1970]; 0 if it is not said."""
+    start = lines.get('start', '0')
+    if not (start.isdecimal() and int(start) < 2**63):
+        raise FileError(
+            f"{name}: 'start' is {start!r}, expected whole nanoseconds since 1970."
+        )
+    return int(start)
+
+
+def _said_of_wrenches(lines: Mapping[str, str], name: str) -> dict[str, list[str]]:
+    """How wrenches are expressed and on what they act, by the link, where it is said."""
+    found = {}
+    for key, value in lines.items():
+        what, _, link = key.partition(' ')
+        if what != 'wrench':
+            continue
+        found[link] = value.split()
+        if len(found[link]) != 2:
             raise FileError(
-                f'{path}: none of {first} samples has the positions of all joints.'
+                f"{name}: {key!r} is {value!r}, expected two words such as 'body "
+                "on_environment': expressed_in and acting."
             )
-
-    def results(self, path: Path, chunk: int) -> Iterator[Results]:
-        """Read results block by block.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            The table.
-        chunk : int
-            Largest number of rows of a block.
-
-        Yields
-        ------
-        Results
-            One for each block of rows.
-
-        Raises
-        ------
-        FileError
-            See `motion`; also if there are no efforts.
-        """
-        yield from self.motion(path, Wanted(chunk), TableColumns.results)
-
-    def writer(self, path: Path, storage: str) -> FormatWriter:
-        """Begin a table.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            File that is written.
-        storage : str
-            Of bags; not used.
-
-        Returns
-        -------
-        FormatWriter
-        """
-        return self.begin(path)
-
-
-def side_file(path: Path) -> Path:
-    """File beside a table in text that says when it begins and where it comes from.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Of the table.
-
-    Returns
-    -------
-    pathlib.Path
-        The same name with .json behind it.
-    """
-    return path.with_name(f'{path.name}.json')
+    return found

@@ -5,10 +5,9 @@ They are given, or come from the spline through all samples, or are estimated fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from hodyn_ros.files.inspection import (
     refuse_contradictions,
 )
 from hodyn_ros.files.quantities import MOTION
-from hodyn_ros.files.samples import MEASURED, Results, Samples, join_results
+from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import DERIVATIVES, listed
 from hodyn_ros.trajectory.planning import plan_motion
@@ -33,8 +32,6 @@ from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.smoother import Smoother, runs
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 from hodyn_ros.trajectory.waypoints import STANDSTILL, Waypoints, divided_times
-
-Item = TypeVar('Item')
 
 _RATE = 100.0  # samples per second between waypoints, if nothing else is asked for [Hz]
 _SPLINE_ORDERS = 5  # of the motion of a spline: position to snap
@@ -46,53 +43,33 @@ _SHARE_OF_LARGEST = 0.01
 _WRENCH_DERIVATIVES = 2
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
-_PART = 10_000  # samples of a part, where the motion comes in one piece
+_STD_STEP = 0.005  # between samples whose covariances are kept [s]
 _FREE = 4  # derivatives that are left open at the ends of a spline
+
+
+class Covariances(NamedTuple):
+    """How certain an estimated motion is at some of its samples, R of them."""
+
+    rows: NDArray[np.intp]
+    """The samples, at least every 5 ms and at both ends of a run without gaps, shape (R,)."""
+    of_motion: Array
+    """Of position, velocity, ... of each joint, shape (R, n, K, K)."""
+    of_wrenches: tuple[Array, ...]
+    """Of the components of each wrench and their derivatives, shapes (R, 6, S, S)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Completed:
     """A motion with its derivatives, NaN where one is not known, and what belongs to it."""
 
-    results: Results
+    samples: Samples
     """Without efforts and motors."""
     stiffness: Mapping[str, Array]
     """By the joint, shape (N, S)."""
-    covariance: Array | None = None
-    """Of position, velocity, ... of each joint where they are estimated, shape (N, n, K, K)."""
-    wrench_covariances: tuple[Array, ...] = ()
-    """Of the components of wrenches that are estimated, shapes (N, 6, S, S)."""
+    covariances: Covariances | None = None
+    """Where the motion is estimated."""
     max_gap: float = np.inf
     """Time between samples beyond which they do not belong to one motion [s]."""
-    begins: bool = False
-    """Whether a motion begins here, which does not go on what came before."""
-
-    def in_parts(self) -> Iterator[Completed]:
-        """Cut it into parts that need little memory for what is computed from them.
-
-        Yields
-        ------
-        Completed
-            Of up to 10 000 samples each. Covariances are not cut, so that it is for motions
-            without them.
-        """
-        whole = self.results
-        for first in range(0, max(1, len(whole)), _PART):
-            rows = slice(first, first + _PART)
-            wrenches = tuple(
-                replace(wrench, values=np.asarray(wrench.values)[rows])
-                for wrench in whole.wrenches
-            )
-            yield replace(
-                self,
-                results=whole.with_arrays(
-                    {what: values[rows] for what, values in whole.arrays().items()},
-                    times=whole.times[rows],
-                    wrenches=wrenches,
-                ),
-                stiffness={joint: series[rows] for joint, series in self.stiffness.items()},
-                begins=first == 0,
-            )
 
 
 def to_motion(
@@ -148,7 +125,7 @@ def to_motion(
         If there is no spline through the samples.
     """
     how = How(derivatives, order + 1, interpolation, rate, dict(estimator or {}))
-    found = join_results([part.results for part in how.complete(model, [samples])])
+    found = how.complete(model, samples).samples
     return found.times, found.motion, found.remarks
 
 
@@ -196,8 +173,7 @@ class How:
         Parameters
         ----------
         samples : Samples
-            Of a motion: all of them, if none are waypoints and there are positions, velocities
-            and accelerations at most; else the first part.
+            Of a motion, all of them.
 
         Returns
         -------
@@ -218,46 +194,35 @@ class How:
         """Whether a spline cannot go through what is given: more than the acceleration."""
         return bool(samples.motion.shape[1] > min(3, self.orders - 1))
 
-    def complete(self, model: RobotModel, parts: Iterable[Samples]) -> Iterator[Completed]:
-        """Complete a motion that comes in consecutive parts; each trajectory is one of its own.
+    def complete(self, model: RobotModel, samples: Samples) -> Completed:
+        """Complete a motion.
 
         Parameters
         ----------
         model : RobotModel
-        parts : iterable of Samples
+        samples : Samples
             Of all joints of the model at least, in any order.
 
-        Yields
-        ------
+        Returns
+        -------
         Completed
-            Consecutive parts in the order of the model. `begins` says where a motion of its
-            own starts.
+            In the order of the model.
 
         Raises
         ------
         JointNameError, MotionError, TrajectoryError
-            See `to_motion`; also if there are no parts.
+            See `to_motion`; also if there are no samples.
         """
-        stream: Iterator[Samples] = map(Intake(model), parts)
-        first = next(stream, None)
-        if first is None:
+        if not len(samples):
             raise MotionError('There are no samples to compute anything from.')
-        is_open = self.derivatives == 'auto' and not self._is_given(first)
-        if not first.is_waypoints and (is_open or self.derivatives == 'spline'):
-            first, stream = as_waypoints(join_results([first, *stream])), iter(())
-        choice = self.choose(first)
-        if choice == 'estimate':
-            yield from self._estimated(model, chain([first], stream), first.name)
-            return
-        begins = True
-        for samples in chain([first], stream):
-            if choice == 'spline':
-                yield from self._spline(model, samples).in_parts()
-            else:
-                yield self._given(model, samples, begins)
-                begins = samples.is_waypoints
+        samples = Intake(model)(samples)
+        is_open = self.derivatives == 'auto' and not self._is_given(samples)
+        if not samples.is_waypoints and (is_open or self.derivatives == 'spline'):
+            samples = as_waypoints(samples)
+        ways = {'given': self._given, 'spline': self._spline, 'estimate': self._estimated}
+        return ways[self.choose(samples)](model, samples)
 
-    def _given(self, model: RobotModel, samples: Samples, begins: bool) -> Completed:
+    def _given(self, model: RobotModel, samples: Samples) -> Completed:
         """Samples as they are, with as many of the wanted orders as there are."""
         remarks = samples.remarks
         refuse_contradictions(model, samples)
@@ -265,10 +230,10 @@ class How:
         if lacking := MOTION[motion.shape[1] : self.orders]:
             remarks += (f'Not given, and left out: {listed(lacking)}.',)
         wrenches = samples.wrenches
-        found = _results(
+        found = _samples(
             model, samples, samples.times, motion, 'given', remarks, wrenches=wrenches
         )
-        return Completed(found, samples.stiffness, begins=begins)
+        return Completed(found, samples.stiffness)
 
     def _spline(self, model: RobotModel, samples: Samples) -> Completed:
         """Spline through all samples, or between waypoints as `interpolation` says."""
@@ -325,7 +290,7 @@ class How:
             raise TrajectoryError(f'{samples.name}: {error}') from error
         times = self._times(samples)
         shift = given_times[0] - samples.times[0]
-        found = _results(
+        found = _samples(
             model,
             samples,
             given_times if times is samples.times else shift + times,
@@ -389,196 +354,143 @@ class How:
         max_gap = checked_number('max_gap', options.pop('max_gap'), MotionError, above=0.0)
         return options, max_gap
 
-    def _estimated(
-        self, model: RobotModel, parts: Iterable[Samples], name: str
-    ) -> Iterator[Completed]:
-        """Estimate a motion, and wrenches measured at the same times, from all of them."""
+    def _estimated(self, model: RobotModel, samples: Samples) -> Completed:
+        """Estimate a motion, and wrenches measured at the same times."""
         options, max_gap = self._smoothing()
-        whole, stamps = _gathered(parts)
-        remarks = whole.remarks
-        kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
-        if not kept:
-            raise MotionError(
-                f'{name}: nothing could be estimated; expected at least {_FEWEST_MEASURED} '
-                f'measurements at intervals of less than {max_gap:g} s (max_gap).'
-            )
-        sizes, noises = RelativeErrors(), list[Array]()
-
-        def estimated() -> Iterator[Completed]:
-            for rows in kept:
-                joints = Smoother(
-                    stamps[rows],
-                    whole.motion[rows, 0],
-                    highest_derivative=max(1, self.orders - 1),
-                    **options,
-                )
-                noises.append(joints.noise)
-                loads = [
-                    Smoother(
-                        stamps[rows],
-                        np.asarray(wrench.values)[rows, 0],
-                        highest_derivative=_WRENCH_DERIVATIVES,
-                        smallest_motion=_SMALLEST_FORCE,
-                    )
-                    for wrench in whole.wrenches
-                ]
-                times, place = 1e-9 * stamps[rows].astype(np.float64), 0
-                for blocks in zip(joints.blocks(), *(load.blocks() for load in loads)):
-                    part = times[place : place + len(blocks[0].motion)]
-                    found = self._of_blocks(model, whole, part, blocks, remarks)
-                    arrays = found.results.arrays()
-                    sizes.add(arrays['motion'], arrays['motion_std'])
-                    yield replace(found, max_gap=max_gap, begins=place == 0)
-                    place += len(part)
-
-        def told(last: Completed) -> Completed:
-            smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(
-                float(len(MOTION))
-            )
-            every = (
-                *remarks,
-                _told(whole, kept, np.mean(noises, axis=0)),
-                *sizes.remarks(MOTION, model.joint_names, smallest),
-            )
-            return replace(last, results=replace(last.results, remarks=every))
-
-        yield from with_last(estimated(), told)
-
-    def _of_blocks(
-        self,
-        model: RobotModel,
-        whole: Samples,
-        times: Array,
-        blocks: Sequence[Any],
-        remarks: tuple[str, ...],
-    ) -> Completed:
-        """Estimates of the joints, then of each wrench, at some times (N,)."""
-        (joints, *loads), K, S = blocks, self.orders, max(self.orders - 2, 1)
-        results = _results(
-            model,
-            whole,
-            times,
-            joints.motion[:, :K],
-            'measured',
-            remarks,
-            motion_std=joints.std[:, :K],
-            wrenches=tuple(
-                replace(wrench, values=load.motion[:, :S])
-                for wrench, load in zip(whole.wrenches, loads)
-            ),
-        )
-        wrench_covariances = tuple(load.covariance[:, :, :S, :S] for load in loads)
-        return Completed(results, {}, joints.covariance[:, :, :K, :K], wrench_covariances)
-
-
-def with_last(items: Iterable[Item], change: Callable[[Item], Item]) -> Iterator[Item]:
-    """Pass items on, and change the last one when it is known to be the last.
-
-    Parameters
-    ----------
-    items : iterable
-    change : callable
-        From the last item to what takes its place.
-
-    Yields
-    ------
-    object
-    """
-    held: list[Item] = []
-    for item in items:
-        yield from held
-        held = [item]
-    yield from map(change, held)
-
-
-class RelativeErrors:
-    """Sizes of quantities and of their standard deviations, along all parts of a motion."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._squares: Array = np.zeros(0)
-        self._variances: Array = np.zeros(0)
-
-    def add(self, values: Array, std: Array) -> None:
-        """Take values and standard deviations of some samples, shape (N, K, n).
-
-        Parameters
-        ----------
-        values : ndarray, shape (N, K, n)
-            NaN counts as zero.
-        std : ndarray, shape (N, K, n)
-            In the units of the values.
-        """
-        squares, variances = (np.nansum(a**2, axis=0) for a in (values, std))
-        if self._count:
-            squares, variances = self._squares + squares, self._variances + variances
-        self._squares, self._variances = squares, variances
-        self._count += len(values)
-
-    def remarks(
-        self,
-        names: Sequence[str],
-        joint_names: Sequence[str],
-        smallest: Array | float = 0.0,
-    ) -> tuple[str, ...]:
-        """Say how large the deviations are, and of what they are larger than the values.
-
-        A quantity counts as no smaller than `smallest`, and than a hundredth of that of the joint
-        where it is largest.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Of the K orders.
-        joint_names : sequence of str
-            Of the n joints.
-        smallest : float or ndarray, shape (12,)
-            Of each order, as many as `MOTION` names, in the units of the values.
-
-        Returns
-        -------
-        tuple of str
-            At most two sentences; none if nothing was added.
-        """
-        if not self._count:
-            return ()
-        size, std = (np.sqrt(a / self._count) for a in (self._squares, self._variances))
-        size = np.maximum(size, _SHARE_OF_LARGEST * size.max(axis=1, keepdims=True))
-        size = np.maximum(size, np.broadcast_to(smallest, len(MOTION))[: len(size), None])
-        ratio = std / np.maximum(size, np.finfo(np.float64).tiny)
-        worst = listed(
-            f'{name} {100.0 * row.max():.2g} % ({joint_names[int(row.argmax())]})'
-            for name, row in zip(names, ratio)
-        )
-        found = [
-            f'Standard deviations, of the size and where they are largest (RMS): {worst}.'
-        ]
-        useless = [
-            f'{name} of {listed(np.take(joint_names, np.flatnonzero(row > 1.0)).tolist())}'
-            for name, row in zip(names, ratio)
-            if (row > 1.0).any()
-        ]
-        if useless:
-            found.append(f'Less certain than they are large: {"; ".join(useless)}.')
-        return tuple(found)
-
-
-def _gathered(parts: Iterable[Samples]) -> tuple[Samples, NDArray[np.int64]]:
-    """Positions and wrenches of all parts as measurements, and their stamps [ns]."""
-    every, stamps, origin = [], [], None
-    for samples in parts:
         if samples.stiffness:
             raise MotionError(
                 f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
                 "cannot be combined with an estimated motion; use derivatives='spline'."
             )
-        origin = samples.start if origin is None else origin
-        stamps.append(
-            np.rint(1e9 * samples.times).astype(np.int64) + (samples.start - origin)
+        stamps = np.rint(1e9 * samples.times).astype(np.int64)
+        kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
+        if not kept:
+            raise MotionError(
+                f'{samples.name}: nothing could be estimated; expected at least '
+                f'{_FEWEST_MEASURED} measurements at intervals of less than {max_gap:g} s '
+                '(max_gap).'
+            )
+        rows = np.concatenate(kept)
+        times = 1e-9 * stamps[rows].astype(np.float64)
+        K, S = self.orders, max(self.orders - 2, 1)
+        n, N = len(samples.joint_names), len(rows)
+        motion, std = np.empty((2, N, K, n))
+        loads = [np.empty((N, S, 6)) for _ in samples.wrenches]
+        noises, nodes, found = [], list[NDArray[np.intp]](), list[list[Array]]()
+        place = 0
+        for run in kept:
+            joints = Smoother(
+                stamps[run],
+                samples.motion[run, 0],
+                highest_derivative=max(1, K - 1),
+                **options,
+            )
+            noises.append(joints.noise)
+            smoothers = [
+                joints,
+                *(
+                    Smoother(
+                        stamps[run],
+                        np.asarray(wrench.values)[run, 0],
+                        highest_derivative=_WRENCH_DERIVATIVES,
+                        smallest_motion=_SMALLEST_FORCE,
+                    )
+                    for wrench in samples.wrenches
+                ),
+            ]
+            for of_joints, *of_loads in zip(*(each.blocks() for each in smoothers)):
+                part = slice(place, place + len(of_joints.motion))
+                motion[part], std[part] = of_joints.motion[:, :K], of_joints.std[:, :K]
+                for load, block in zip(loads, of_loads):
+                    load[part] = block.motion[:, :S]
+                chosen = _nodes(times[part])
+                nodes.append(place + chosen)
+                found.append(
+                    [
+                        of_joints.covariance[chosen, :, :K, :K],
+                        *(block.covariance[chosen, :, :S, :S] for block in of_loads),
+                    ]
+                )
+                place = part.stop
+        smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(float(len(MOTION)))
+        remarks = (
+            *samples.remarks,
+            _told(samples, kept, np.mean(noises, axis=0)),
+            *relative_errors(motion, std, MOTION, model.joint_names, smallest),
         )
-        bare = {what: None for what in MEASURED}
-        every.append(replace(samples, motion=samples.motion[:, :1], **bare))  # type: ignore[arg-type]
-    return join_results(every), np.concatenate(stamps)
+        wrenches = tuple(
+            replace(wrench, values=load) for wrench, load in zip(samples.wrenches, loads)
+        )
+        estimated = _samples(
+            model,
+            samples,
+            times,
+            motion,
+            'measured',
+            remarks,
+            motion_std=std,
+            wrenches=wrenches,
+        )
+        of_motion, *of_wrenches = (np.concatenate(each) for each in zip(*found))
+        covariances = Covariances(np.concatenate(nodes), of_motion, tuple(of_wrenches))
+        return Completed(estimated, {}, covariances, max_gap)
+
+
+def _nodes(times: Array) -> NDArray[np.intp]:
+    """Rows of times (N,) at least every 5 ms, with both ends."""
+    slots = np.floor((times - times[0]) / _STD_STEP)
+    first = np.flatnonzero(np.diff(slots, prepend=-1.0) > 0.0)
+    return np.union1d(first, [len(times) - 1])
+
+
+def relative_errors(
+    values: Array,
+    std: Array,
+    names: Sequence[str],
+    joint_names: Sequence[str],
+    smallest: Array | float = 0.0,
+) -> tuple[str, ...]:
+    """Say how large standard deviations are, and of what they are larger than the values.
+
+    A quantity counts as no smaller than `smallest`, and than a hundredth of that of the joint
+    where it is largest.
+
+    Parameters
+    ----------
+    values, std : ndarray, shape (N, K, n)
+        NaN counts as zero.
+    names : sequence of str
+        Of the K orders.
+    joint_names : sequence of str
+        Of the n joints.
+    smallest : float or ndarray, shape (12,)
+        Of each order, as many as `MOTION` names, in the units of the values.
+
+    Returns
+    -------
+    tuple of str
+        At most two sentences.
+    """
+    size, deviation = (
+        np.sqrt(np.einsum('tkj,tkj->kj', a, a) / len(a))
+        for a in map(np.nan_to_num, (values, std))
+    )
+    size = np.maximum(size, _SHARE_OF_LARGEST * size.max(axis=1, keepdims=True))
+    size = np.maximum(size, np.broadcast_to(smallest, len(MOTION))[: len(size), None])
+    ratio = deviation / np.maximum(size, np.finfo(np.float64).tiny)
+    worst = listed(
+        f'{name} {100.0 * row.max():.2g} % ({joint_names[int(row.argmax())]})'
+        for name, row in zip(names, ratio)
+    )
+    found = [f'Standard deviations, of the size and where they are largest (RMS): {worst}.']
+    useless = [
+        f'{name} of {listed(np.take(joint_names, np.flatnonzero(row > 1.0)).tolist())}'
+        for name, row in zip(names, ratio)
+        if (row > 1.0).any()
+    ]
+    if useless:
+        found.append(f'Less certain than they are large: {"; ".join(useless)}.')
+    return tuple(found)
 
 
 def _told(whole: Samples, kept: Sequence[NDArray[np.intp]], noise: Array) -> str:
@@ -605,7 +517,7 @@ def _told(whole: Samples, kept: Sequence[NDArray[np.intp]], noise: Array) -> str
     return text
 
 
-def _results(
+def _samples(
     model: RobotModel,
     samples: Samples,
     times: Array,
@@ -613,16 +525,15 @@ def _results(
     source: str,
     remarks: tuple[str, ...],
     **more: Any,
-) -> Results:
-    """Results without efforts: motion (N, K, n) at times (N,), and where it comes from."""
-    effort = np.empty((len(times), 0, model.n_joints))
+) -> Samples:
+    """Motion (N, K, n) at times (N,) without efforts, and where it comes from."""
     fields = {
         'name': samples.name,
         'source': source,
         'remarks': remarks,
         'start': samples.start,
     }
-    return Results.of_model(model, times, motion, effort, **{**fields, **more})
+    return Samples.of_model(model, times, motion, None, **{**fields, **more})
 
 
 def _through(

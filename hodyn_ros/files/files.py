@@ -7,21 +7,17 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, Union
 
 import numpy as np
 
-from hodyn_ros.checks import checked_number
+from hodyn_ros.checks import first_true
 from hodyn_ros.errors import FileError, HodynError, JointNameError
 from hodyn_ros.files.bags import BagFormat
-from hodyn_ros.files.columns import refuse_not_increasing, side_file
-from hodyn_ros.files.csv_table import CSV
-from hodyn_ros.files.formats import CHUNK, Format, Wanted
-from hodyn_ros.files.npz_table import NPZ
-from hodyn_ros.files.parquet_table import PARQUET
-from hodyn_ros.files.samples import Results, Samples, join_results, times_from
+from hodyn_ros.files.formats import Format, Wanted
+from hodyn_ros.files.samples import Samples
+from hodyn_ros.files.tables import CSV, NPZ, PARQUET
 from hodyn_ros.files.yaml_trajectory import YamlFormat
 from hodyn_ros.interrupts import CLEANUPS
 from hodyn_ros.names import listed
@@ -29,10 +25,9 @@ from hodyn_ros.names import listed
 PathLike = Union[str, 'os.PathLike[str]']
 Item = TypeVar('Item')
 
+TABLES = CSV, NPZ, PARQUET
 FORMATS: tuple[Format, ...] = (
-    CSV,
-    NPZ,
-    PARQUET,
+    *TABLES,
     YamlFormat(),
     BagFormat('mcap'),
     BagFormat('sqlite3'),
@@ -75,57 +70,51 @@ def format_of(path: Path, is_folder: bool, others: str) -> Format:
 
 
 def read_motion(path: PathLike, **options: Any) -> Samples:
-    """All samples of a motion in a file.
+    """The motion in a file, and what was measured or computed beside it.
+
+    Parameters
+    ----------
+    path : path-like
+        See `read_motions`.
+    **options
+        Topic, joint names and so on, see `read_motions`.
+
+    Returns
+    -------
+    Samples
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read or does not hold one motion; the message says where.
+    JointNameError
+        If a joint is missing.
+    """
+    found = read_motions(path, **options)
+    if len(found) > 1:
+        raise FileError(
+            f'{path} holds {len(found)} trajectories; choose one with index=0 to '
+            f'index={len(found) - 1}, or read all of them with read_motions.'
+        )
+    return found[0]
+
+
+def read_motions(
+    path: PathLike,
+    *,
+    topic: str | None = None,
+    joint_names: Sequence[str] | None = None,
+    index: int | None = None,
+    expressed_in: str | None = None,
+    acting: str | None = None,
+) -> list[Samples]:
+    """All motions in a file: one, or each trajectory of a topic of a bag.
 
     Parameters
     ----------
     path : path-like
         A table (.csv, .npz, .parquet), a trajectory (.yaml, .yml), a storage file of a bag (.mcap,
         .db3) or the folder of a bag.
-    **options
-        Topic, joint names and so on, see `iterate_motion`.
-
-    Returns
-    -------
-    Samples
-        Of N samples, in one piece.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read or does not hold a motion; the message says where.
-    JointNameError
-        If a joint is missing.
-    """
-    parts = list(iterate_motion(path, **{'chunk': 10 * CHUNK, **options}))
-    if len(parts) > 1 and any(part.is_waypoints for part in parts):
-        raise FileError(
-            f'{path} holds {len(parts)} trajectories; choose one with index=0 to '
-            f'index={len(parts) - 1}, or go through them with iterate_motion.'
-        )
-    return join_results(parts)
-
-
-def iterate_motion(
-    path: PathLike,
-    *,
-    chunk: int = CHUNK,
-    topic: str | None = None,
-    joint_names: Sequence[str] | None = None,
-    index: int | None = None,
-    expressed_in: str | None = None,
-    acting: str | None = None,
-) -> Iterator[Samples]:
-    """Read a motion in consecutive parts; memory does not grow with the file.
-
-    Only YAML is read as a whole. The trajectories of a topic come one by one.
-
-    Parameters
-    ----------
-    path : path-like
-        See `read_motion`.
-    chunk : int
-        Largest number of samples of a part.
     topic : str, optional
         Of a bag; needed if several hold a motion. sensor_msgs/JointState, hodyn_msgs/JointMotion
         and trajectory_msgs/JointTrajectory are read.
@@ -137,16 +126,16 @@ def iterate_motion(
         Of all wrenches, see `Wrench`; by default as the file says, or 'body' and
         'on_environment'.
 
-    Yields
-    ------
-    Samples
+    Returns
+    -------
+    list of Samples
+        At least one.
 
     Raises
     ------
     FileError, JointNameError
-        See `read_motion`; on the way for what is wrong later in the file.
+        See `read_motion`.
     """
-    chunk = int(checked_number('chunk', chunk, FileError, least=1, whole=True))
     if isinstance(joint_names, str):
         raise FileError(f'joint_names is {joint_names!r}, expected a list of names.')
     file = Path(path)
@@ -156,23 +145,24 @@ def iterate_motion(
             raise FileError(f'{path} is no bag and has no topics; leave topic out.')
         if index not in (None, 0):
             raise FileError('index is for the trajectories of a bag; leave it out.')
-    wanted = Wanted(chunk, topic, joint_names, index, expressed_in, acting)
-    parts = kind.motion(file, wanted)
-    before: float | None = None
-    empty = True
-    for samples in guarded(parts, file):
-        empty = False
-        # Measurements may come late, and each trajectory of a bag has times of its own.
-        if not samples.is_measured:
-            before = None if kind.is_bag and samples.is_waypoints else before
-            refuse_not_increasing(samples, before)
-            before = float(samples.times[-1])
-        yield samples if joint_names is None else samples.in_order(joint_names)[0]
-    if empty:
+    wanted = Wanted(topic, joint_names, index, expressed_in, acting)
+
+    def checked() -> Iterator[Samples]:
+        for samples in kind.motions(file, wanted):
+            samples.refuse_unknown_positions()
+            if not samples.is_measured:  # which may come late
+                _refuse_not_increasing(samples, samples.name)
+            yield samples
+
+    found = list(guarded(checked(), file))
+    if not any(map(len, found)):
         raise FileError(f'{path} holds no samples.')
+    if joint_names is None:
+        return found
+    return [samples.in_order(joint_names)[0] for samples in found]
 
 
-def read_results(path: PathLike) -> Results:
+def read_results(path: PathLike) -> Samples:
     """Results that were written to a table.
 
     Parameters
@@ -182,45 +172,32 @@ def read_results(path: PathLike) -> Results:
 
     Returns
     -------
-    Results
-        In one piece, with the provenance that the table holds.
+    Samples
+        With the efforts and the provenance that the table holds.
 
     Raises
     ------
     FileError
-        If the file cannot be read or holds no efforts.
+        If the file cannot be read or holds no efforts, or one of its numbers is infinite.
     """
-    file = Path(path)
-    kind = format_of(file, file.is_dir(), 'the folder of a bag')
-    found = list(guarded(kind.results(file, 10 * CHUNK), file))
-    if not found:
-        raise FileError(f'{file} holds no samples.')
-    return join_results(found)
+    if format_of(Path(path), Path(path).is_dir(), 'the folder of a bag') not in TABLES:
+        raise FileError(f'{path}: results are read from .csv, .npz and .parquet.')
+    found = read_motion(path)
+    if not found.effort.shape[1]:
+        raise FileError(
+            f'{path}: there are no efforts; expected columns such as '
+            f"'{found.joint_names[0]}.effort'. Compute them first."
+        )
+    for what, values in found.arrays().items():
+        if (place := first_true(np.isinf(values))) is not None:
+            raise FileError(
+                f'{path}: {what} is infinite at sample {place[0]}; expected a number, or none.'
+            )
+    return found
 
 
-def write_results(path: PathLike, results: Results, *, storage: str = 'mcap') -> None:
-    """Write results to a file; see `ResultsWriter`.
-
-    Parameters
-    ----------
-    path : path-like
-        See `ResultsWriter`.
-    results : Results
-        All of them.
-    storage : {'mcap', 'sqlite3'}
-        Of the folder of a bag.
-
-    Raises
-    ------
-    FileError
-        See `ResultsWriter`.
-    """
-    with ResultsWriter(path, storage=storage) as writer:
-        writer.write(results)
-
-
-class ResultsWriter:
-    """Writes results part by part. The file appears when it is complete, or not at all.
+def write_results(path: PathLike, results: Samples, *, storage: str = 'mcap') -> None:
+    """Write results to a file, which appears when it is complete, or not at all.
 
     Parameters
     ----------
@@ -228,113 +205,67 @@ class ResultsWriter:
         .csv, .npz or .parquet for a table, .yaml or .yml for a trajectory, .mcap or .db3 for a
         storage file of a bag, no suffix for the folder of a bag. A file that exists is replaced, a
         folder is not.
+    results : Samples
+        Of any length but none, with what there is of efforts, motors and wrenches.
     storage : {'mcap', 'sqlite3'}
         Of the folder of a bag.
 
     Raises
     ------
     FileError
-        If the file cannot be written, or the suffix is unknown.
-
-    Examples
-    --------
-    >>> from hodyn_ros.files import ResultsWriter, compute_stream, iterate_motion
-    >>> def convert(model, source, target):
-    ...     with ResultsWriter(target) as writer:
-    ...         for results in compute_stream(model, iterate_motion(source)):
-    ...             writer.write(results)
+        If the file cannot be written, the suffix is unknown, or times in a table do not increase.
     """
+    target = Path(path)
+    kind = check_output(target)
+    if not len(results):
+        raise FileError(f'{path}: there are no results to write.')
+    if not kind.is_bag:
+        _refuse_not_increasing(results, str(path))
+    replacement = Replacement(target)
+    meanwhile, replacement.path = kind.places(replacement.path)
+    try:
+        with writing(target, meanwhile):
+            kind.write(meanwhile, results, storage)
+            replacement.finish()
+    finally:
+        replacement.discard()
 
-    def __init__(self, path: PathLike, *, storage: str = 'mcap') -> None:
-        self._path = Path(path)
-        self._format = format_of(
-            self._path, not self._path.suffix, 'none for the folder of a bag'
+
+def _refuse_not_increasing(samples: Samples, name: str) -> None:
+    """Refuse times that do not increase strictly."""
+    times = samples.times
+    if (place := first_true(times[1:] <= times[:-1])) is not None:
+        row = place[0] + 1
+        raise FileError(
+            f'{name}: times must increase, but sample {row} at {float(times[row])!r} s comes '
+            f'after {float(times[row - 1])!r} s; sort the samples and leave out repeated ones.'
         )
-        if self._path.is_dir():
-            raise FileError(f'{path} is a folder that exists already; give another name.')
-        self._first: Results | None = None
-        self._last = -np.inf
-        self._replacement = Replacement(self._path)
-        self._meanwhile = self._replacement.path
-        if self._format.is_bag:
-            self._meanwhile, kept = self._format.places(self._meanwhile)
-            self._replacement.path = kept
-        try:
-            with writing(self._path, self._meanwhile):
-                self._writer = self._format.writer(self._meanwhile, storage)
-        except BaseException:
-            self._replacement.discard()
-            raise
 
-    def write(self, results: Results) -> None:
-        """Append the next part of a motion, of the same joints and with the same orders.
 
-        Parameters
-        ----------
-        results : Results
-            In a table its times go on after those of the parts before it; bags may hold
-            motions that overlap.
+def check_output(path: PathLike) -> Format:
+    """Refuse a file that results cannot be written to, before they are computed.
 
-        Raises
-        ------
-        FileError
-            If joints, motors or columns are others than before, times in a table do not
-            increase, or it cannot be written.
-        """
-        first = results if self._first is None else self._first
-        self._first = first
-        if (
-            results.joint_names != first.joint_names
-            or results.motor_names != first.motor_names
-        ):
-            raise FileError(
-                f'{self._path}: results of {listed(results.joint_names)} come after those of '
-                f'{listed(first.joint_names)}; expected the same joints and motors in all parts.'
-            )
-        if len(results) and not self._format.is_bag:
-            times = times_from(results, first.start)
-            if times[0] <= self._last:
-                raise FileError(
-                    f'{self._path}: results from {times[0]:g} s on come after others until '
-                    f'{self._last:g} s, but times in a table increase; write motions that overlap '
-                    'to files of their own, or to a bag.'
-                )
-            self._last = float(times[-1])
-            results = replace(results, times=times, start=first.start)
-        with writing(self._path, self._meanwhile):
-            self._writer.write(results)
+    Parameters
+    ----------
+    path : path-like
+        See `write_results`.
 
-    def close(self) -> None:
-        """Finish the file and put it in its place.
+    Returns
+    -------
+    Format
+        What it is going to be.
 
-        Raises
-        ------
-        FileError
-            If nothing was written, or the file cannot be finished. What was written is then
-            removed, and a file that was there stays.
-        """
-        try:
-            if self._first is None:
-                raise FileError(f'{self._path}: there are no results to write.')
-            with writing(self._path, self._meanwhile):
-                self._writer.close()
-                self._replacement.finish()
-        finally:
-            self._replacement.discard()
-
-    def __enter__(self) -> ResultsWriter:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self.close()
-            return
-        try:
-            self._writer.close()
-        except Exception:
-            pass  # It is thrown away anyway.
-        finally:
-            self._replacement.discard()
+    Raises
+    ------
+    FileError
+        If the suffix is unknown, there is such a folder, or nothing can be written there.
+    """
+    target = Path(path)
+    kind = format_of(target, not target.suffix, 'none for the folder of a bag')
+    if target.is_dir():
+        raise FileError(f'{path} is a folder that exists already; give another name.')
+    Replacement(target).discard()
+    return kind
 
 
 class Replacement:
@@ -376,17 +307,14 @@ class Replacement:
         """Where it is written meanwhile."""
 
     def finish(self) -> None:
-        """Put it in its place, replacing a file that is there, and first what stands beside it.
+        """Put it in its place, replacing a file that is there.
 
         Raises
         ------
         FileError
             If the target cannot be replaced.
         """
-        beside = side_file(self.path)
         with writing(self._target):
-            if beside.exists():
-                os.replace(beside, side_file(self._target))
             os.replace(self.path, self._target)
         self.discard()
 

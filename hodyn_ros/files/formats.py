@@ -11,23 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from hodyn_ros.errors import FileError
-from hodyn_ros.files.samples import Results, Samples
-
-CHUNK = 10_000
-"""Samples that are in memory at a time."""
+from hodyn_ros.files.samples import Samples
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is read of a file; see `iterate_motion`.
+    """What is read of a file; see `read_motion`.
 
     Attributes
     ----------
-    chunk : int
-        Largest number of samples of a part.
     topic : str or None
         Topic of a bag; None: the only one with a motion.
     joint_names : sequence of str or None
@@ -38,33 +31,11 @@ class Wanted:
         Of all wrenches, see `Wrench`; None: as the file says.
     """
 
-    chunk: int = CHUNK
     topic: str | None = None
     joint_names: Sequence[str] | None = None
     index: int | None = None
     expressed_in: str | None = None
     acting: str | None = None
-
-
-class FormatWriter(Protocol):
-    """Writes results part by part."""
-
-    def write(self, results: Results) -> None:
-        """Append results.
-
-        Parameters
-        ----------
-        results : Results
-            Next part of a motion, with the joints and orders of the parts before it.
-
-        Raises
-        ------
-        FileError
-            If it does not fit to them, or the format cannot hold it.
-        """
-
-    def close(self) -> None:
-        """Finish the file."""
 
 
 class Format(ABC):
@@ -76,8 +47,8 @@ class Format(ABC):
     """Whether it has topics, with several motions that may overlap."""
 
     @abstractmethod
-    def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
-        """Read a motion part by part.
+    def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+        """Read the motions of a file.
 
         Parameters
         ----------
@@ -89,7 +60,7 @@ class Format(ABC):
         Yields
         ------
         Samples
-            Consecutive parts of one motion, or one trajectory each.
+            One motion; of a topic of trajectories, each of them.
 
         Raises
         ------
@@ -97,28 +68,6 @@ class Format(ABC):
             If the content makes no motion. Other errors become a `FileError` in
             `hodyn_ros.files.files.guarded`.
         """
-
-    def results(self, path: Path, chunk: int) -> Iterator[Results]:
-        """Read results part by part.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            The file.
-        chunk : int
-            Largest number of samples of a part.
-
-        Yields
-        ------
-        Results
-            Consecutive parts.
-
-        Raises
-        ------
-        FileError
-            If the format holds no results, as all but tables, or the content makes none.
-        """
-        raise FileError(f'{path}: results are read from .csv, .npz and .parquet.')
 
     def places(self, path: Path) -> tuple[Path, Path]:
         """Where a bag that is to be at a path is written, and what of it is kept.
@@ -138,22 +87,19 @@ class Format(ABC):
         return path, path
 
     @abstractmethod
-    def writer(self, path: Path, storage: str) -> FormatWriter:
-        """Begin to write results; `storage` is that of the folder of a bag.
+    def write(self, path: Path, results: Samples, storage: str) -> None:
+        """Write results.
 
         Parameters
         ----------
         path : pathlib.Path
             What is written; it does not exist.
+        results : Samples
         storage : {'mcap', 'sqlite3'}
             Of the folder of a bag; other formats have no use for it.
-
-        Returns
-        -------
-        FormatWriter
 
         Raises
         ------
         FileError
-            If a library is missing, or the storage is unknown.
+            If the format cannot hold them, a library is missing, or the storage is unknown.
         """

@@ -115,6 +115,7 @@ class Intake:
             motion nor a turn of its encoder.
         """
         ordered, unused = samples.in_order(self._model.joint_names)
+        ordered.refuse_unknown_positions()
         remarks = {}
         if unused:
             names = listed(unused)

@@ -26,7 +26,7 @@ class Quantity(NamedTuple):
     unit : str
         Of the value at a joint that turns; empty for wrenches.
     owners : str
-        Array of NPZ files, and for `Results` the attribute, that names whose it is.
+        Array of NPZ files, and for `Samples` the attribute, that names whose it is.
     """
 
     names: tuple[str, ...]
@@ -56,6 +56,6 @@ QUANTITIES = {
     'stiffness': Quantity(_named('stiffness'), 'N m/rad', 'stiffness_joints'),
 }
 """In the order of the columns that are written; all but wrenches and stiffness are those of
-`Results.arrays`."""
+`Samples.arrays`."""
 MOTOR_ARRAYS = ('motor_position', 'motor_torque', 'deflection')
 """In the order of `MotorMotion`."""

@@ -1,16 +1,16 @@
-"""What files hold: samples of a motion, and the results that were computed from them."""
+"""What files hold: samples of a motion, with what was measured or computed beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, first_true
-from hodyn_ros.display import shown, table
+from hodyn_ros.display import table
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.files.quantities import MOTOR_ARRAYS, QUANTITIES
 from hodyn_ros.model.provenance import Provenance
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 SOURCES = {'unknown': 0, 'given': 1, 'waypoints': 2, 'measured': 3}
 """Where a motion comes from, with the constants SOURCE_* of hodyn_msgs/JointEffort."""
 
-MEASURED = ('effort', 'motor_position', 'motor_torque')
-"""What samples may hold beside the motion, by joint."""
+_OWNERS = {
+    what: quantity.owners
+    for what, quantity in QUANTITIES.items()
+    if quantity.owners in ('joint_names', 'motor_names')
+}
+"""Fields that are arrays, and the field that names what their last axis counts."""
 
 _EFFORTS = {0: 'effort', 1: 'effort rate'}
 _MOST_ROWS = 20  # of the table in a notebook
@@ -37,17 +41,26 @@ POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 """Of a point of trajectory_msgs/JointTrajectory."""
 
 
-@shown
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Samples:
-    """Samples of a motion as a file holds them; what it leaves out is not there either.
+    """Samples of a motion, what was measured or computed beside it, and where they come from.
+
+    Files hold them, and `compute` adds efforts and motors to them. What is not known is NaN;
+    quantities that are not there at all have no orders, or are None.
 
     Raises
     ------
     MotionError
-        If shapes do not fit, or a time or position is not finite.
+        If shapes do not fit, or a time is not finite or part of the motion infinite.
     JointNameError
         If a joint is named more than once, or none is.
+
+    Examples
+    --------
+    >>> from hodyn_ros.files import Samples
+    >>> samples = Samples(('elbow',), [0.0, 0.1], [[[0.2]], [[0.3]]], effort=[[1.0], [1.5]])
+    >>> samples.effort.shape
+    (2, 1, 1)
     """
 
     joint_names: tuple[str, ...]
@@ -56,13 +69,27 @@ class Samples:
     """Shape (N,) [s], counted from `start`."""
     motion: Array
     """Positions and as many derivatives as there are, shape (N, K, n), K >= 1 [rad/s^k] or
-    [m/s^k]. NaN: a derivative that this sample does not have."""
-    effort: Array | None = None
-    """Measured efforts of the joints, shape (N, n) [N m] or [N]; NaN where there is none."""
+    [m/s^k]. NaN: what this sample does not have."""
+    effort: Array = None  # type: ignore[assignment]
+    """Efforts of the joints and their derivatives, `[:, m]` is the m-th one, shape (N, E, n)
+    [N m/s^m] or [N/s^m]. E = 0 if there are none; of shape (N, n) they are taken for E = 1."""
     motor_position: Array | None = None
-    """Measured positions of the motors behind their gears, shape (N, n) [rad] or [m]."""
+    """Positions of the m motors behind their gears and their derivatives, shape (N, R, m)
+    [rad/s^k] or [m/s^k], or (N, m)."""
     motor_torque: Array | None = None
-    """Measured torques of the motors behind their gears, shape (N, n) [N m] or [N]."""
+    """Torques of the motors behind their gears and their derivatives, shape (N, T, m) [N m/s^k] or
+    [N/s^k], or (N, m)."""
+    deflection: Array | None = None
+    """Of the springs of the joints, shape (N, R, n) [rad/s^k] or [m/s^k]."""
+    motor_names: tuple[str, ...] = ()
+    """The m motors; by default one for each joint, with its name, if there is anything of them."""
+    motor_joints: tuple[str, ...] = ()
+    """The joint that each of them moves."""
+    motion_std: Array | None = None
+    """Standard deviations of an estimated motion, shape (N, K, n); NaN where one is not known.
+    None: it is not estimated."""
+    effort_std: Array | None = None
+    """Those of the efforts that follow from them, shape (N, E, n)."""
     wrenches: tuple[Wrench, ...] = ()
     """Wrenches on links, each with values of shape (N, S, 6), S >= 1."""
     stiffness: Mapping[str, Array] = field(default_factory=dict)
@@ -76,10 +103,59 @@ class Samples:
     """Whether the samples are measurements, with noise."""
     start: int = 0
     """Instant at which the times are zero, in nanoseconds since 1970; 0: not placed in time."""
-    first: int = 0
-    """Number of samples that came before these from the same source."""
     remarks: tuple[str, ...] = ()
-    """What was left out or changed on the way from the file, and what is doubtful."""
+    """What was left out, changed or supplied on the way from the file, and what is doubtful."""
+    source: str = 'unknown'
+    """Where the motion of results comes from, a key of `SOURCES`."""
+    base_link: str = ''
+    """Base link of the model."""
+    delay: float = 0.0
+    """How far the values lie behind the measurements that they are estimated from [s]."""
+    continuous_order: int = 2
+    """Highest derivative of the efforts that is continuous along the motion, at most 2; -1 if the
+    efforts themselves jump. Of a motion that is given by its samples it is not known, and all are
+    taken for continuous."""
+    joint_units: tuple[str, ...] = ()
+    """Unit of the position of each joint, 'rad' or 'm'; empty if it is not known."""
+    provenance: Provenance = Provenance()
+    """The robot that results were computed with."""
+
+    @classmethod
+    def of_model(
+        cls,
+        model: RobotModel,
+        times: Array,
+        motion: Array,
+        effort: Array | None = None,
+        **fields: Any,
+    ) -> Samples:
+        """Samples of a model, which says joints, units, base link and provenance.
+
+        Parameters
+        ----------
+        model : RobotModel
+            The robot, of n joints.
+        times : ndarray, shape (N,)
+            [s]
+        motion : ndarray, shape (N, K, n)
+            [rad/s^k] or [m/s^k]
+        effort : ndarray, shape (N, E, n), optional
+            [N m/s^m] or [N/s^m]
+        **fields
+            Other fields of `Samples`.
+
+        Returns
+        -------
+        Samples
+        """
+        units = tuple('m' if kind == 'prismatic' else 'rad' for kind in model.joint_types)
+        known = {
+            'base_link': model.base_link,
+            'joint_units': units,
+            'provenance': model.provenance,
+        }
+        names = model.joint_names
+        return cls(names, times, motion, effort, **known, **fields)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         names = tuple(str(name) for name in self.joint_names)
@@ -95,12 +171,20 @@ class Samples:
             'times': _numbers(self.times, f'{self.name}: times'),
             'motion': _numbers(self.motion, f'{self.name}: motion'),
             'wrenches': tuple(self.wrenches),
+            'motor_names': tuple(self.motor_names),
         }
         self._refuse_motion(names, checked['times'], checked['motion'])
         N = len(checked['times'])
-        for what in MEASURED:
+        if not self.motor_names and (
+            self.motor_position is not None or self.motor_torque is not None
+        ):
+            checked['motor_names'] = names
+        checked['motor_joints'] = tuple(self.motor_joints) or checked['motor_names']
+        for what, owners in _OWNERS.items():
             if (given := getattr(self, what)) is not None:
-                checked[what] = self._checked_measured(what, given, (N, len(names)))
+                checked[what] = self._checked(what, given, N, len(checked[owners]))
+        if self.effort is None:
+            checked['effort'] = np.empty((N, 0, len(names)))
         for wrench in self.wrenches:
             shape = np.shape(wrench.values)
             if len(shape) != 3 or shape[0] != N:
@@ -114,6 +198,18 @@ class Samples:
         }
         for what, value in checked.items():
             object.__setattr__(self, what, value)
+
+    def _checked(self, what: str, given: ArrayLike, N: int, width: int) -> Array:
+        """Values of shape (N, orders, width), or (N, width) of one order alone."""
+        values = _numbers(given, f'{self.name}: {what}')
+        if values.ndim == 2:
+            values = values[:, None]
+        if values.ndim != 3 or values.shape[::2] != (N, width):
+            raise MotionError(
+                f'{self.name}: {what} has shape {np.shape(given)}, expected ({N}, orders, '
+                f'{width}), or ({N}, {width}): one for each sample and joint or motor.'
+            )
+        return values
 
     def _checked_stiffness(self, joint_name: str, values: ArrayLike, N: int) -> Array:
         """Finite stiffness of a joint with its derivatives, shape (N, S)."""
@@ -135,35 +231,106 @@ class Samples:
                 f'{self.name}: motion has shape {motion.shape}, expected ({N}, K, '
                 f'{len(names)}): samples, orders from the position on, joints.'
             )
-        is_unknown = ~np.isfinite(motion)
-        if is_unknown.any():
-            is_unknown[:, 1:] &= ~np.isnan(motion[:, 1:])
-        for where, values in ((~np.isfinite(times), times), (is_unknown, motion)):
-            if (place := first_true(where)) is None:
-                continue
-            what = 'time'
-            if values is motion:
-                what = f'derivative {place[1]}' if place[1] else 'position'
-                what += f' of joint {names[place[2]]!r}'
-            raise MotionError(
-                f'{self.name}: the {what} is {values[place]} at sample {self.first + place[0]}; '
-                'expected a finite number.'
-            )
+        for where, values in ((~np.isfinite(times), times), (np.isinf(motion), motion)):
+            if (place := first_true(where)) is not None:
+                self._refuse_value(values, place)
 
-    def _checked_measured(
-        self, what: str, given: ArrayLike, shape: tuple[int, int]
-    ) -> Array:
-        values = _numbers(given, f'{self.name}: {what}')
-        if values.shape != shape:
-            raise MotionError(
-                f'{self.name}: {what} has shape {values.shape}, expected {shape}, one for each '
-                'sample and joint.'
-            )
-        return np.where(np.isinf(values), np.nan, values)
+    def _refuse_value(self, values: Array, place: tuple[int, ...]) -> None:
+        what = 'time'
+        if len(place) > 1:
+            what = f'derivative {place[1]}' if place[1] else 'position'
+            what += f' of joint {self.joint_names[place[2]]!r}'
+        raise MotionError(
+            f'{self.name}: the {what} is {values[place]} at sample {place[0]}; expected a finite '
+            'number.'
+        )
+
+    def refuse_unknown_positions(self) -> None:
+        """Refuse samples of which a position is not known.
+
+        Raises
+        ------
+        MotionError
+            If there is one; the message says where.
+        """
+        if (place := first_true(np.isnan(self.motion[:, :1]))) is not None:
+            self._refuse_value(self.motion, place)
 
     def __len__(self) -> int:
         """Return the number of samples."""
         return len(self.times)
+
+    @property
+    def motors(self) -> MotorMotion | None:
+        """Positions, torques and deflections of the motors in one; None if there is none of them.
+
+        Returns
+        -------
+        MotorMotion or None
+            What is not there has no orders.
+        """
+        given = {what: getattr(self, what) for what in MOTOR_ARRAYS}
+        if all(values is None for values in given.values()):
+            return None
+        from hodyn_ros.actuators.motors import MotorMotion
+
+        return MotorMotion(
+            *(
+                np.empty((len(self), 0, len(getattr(self, _OWNERS[what]))))
+                if values is None
+                else values
+                for what, values in given.items()
+            )
+        )
+
+    def by_joint(self, what: str) -> Array | None:
+        """First order of a quantity, by the joints, as it is measured; shape (N, n).
+
+        Parameters
+        ----------
+        what : {'effort', 'motor_position', 'motor_torque'}
+
+        Returns
+        -------
+        ndarray, shape (N, n), or None
+            NaN where it is not known or infinite. None if it is not there, or joints do not have
+            one motor each.
+        """
+        values, owners = getattr(self, what), self.joint_names
+        if _OWNERS[what] == 'motor_names':
+            owners = self.motor_joints
+        if (
+            values is None
+            or not values.shape[1]
+            or sorted(owners) != sorted(self.joint_names)
+        ):
+            return None
+        found = values[:, 0][:, [owners.index(name) for name in self.joint_names]]
+        return np.where(np.isinf(found), np.nan, found)
+
+    def at(self, rows: Any) -> Samples:
+        """Some of the samples, in their order.
+
+        Parameters
+        ----------
+        rows : slice or array of int or bool
+            Index of samples.
+
+        Returns
+        -------
+        Samples
+        """
+        arrays = {what: values[rows] for what, values in self.arrays().items()}
+        return replace(
+            self,
+            times=self.times[rows],
+            **arrays,
+            wrenches=tuple(
+                replace(item, values=np.asarray(item.values)[rows])
+                for item in self.wrenches
+            ),
+            stiffness={name: values[rows] for name, values in self.stiffness.items()},
+        )
 
     def in_order(self, joint_names: Sequence[str]) -> tuple[Samples, tuple[str, ...]]:
         """Choose some of the joints by name.
@@ -176,7 +343,7 @@ class Samples:
         Returns
         -------
         Samples
-            With the joints in this order.
+            With the joints in this order, and their motors.
         tuple of str
             Joints that were left out.
 
@@ -195,116 +362,24 @@ class Samples:
                 + (' Is it a motion of another robot?' if missing == list(wanted) else '')
             )
         unused = tuple(name for name in self.joint_names if name not in wanted)
-        places = [self.joint_names.index(name) for name in wanted]
-        measured = self.measured_at((slice(None), places))
-        chosen = replace(
-            self, joint_names=wanted, motion=self.motion[:, :, places], **measured
-        )
-        return chosen, unused
-
-    def measured_at(self, index: Any) -> dict[str, Any]:
-        """What is measured beside the motion at an index of samples and joints, by its name.
-
-        Parameters
-        ----------
-        index : index of an array of shape (N, n)
-            Of samples and joints.
-
-        Returns
-        -------
-        dict of str to (ndarray or None)
-            For each of `MEASURED`; None where it was not measured.
-        """
-        measured = {what: getattr(self, what) for what in MEASURED}
-        return {what: None if v is None else v[index] for what, v in measured.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class Results:
-    """Efforts along a motion, and what the motors do meanwhile; see `compute`."""
-
-    joint_names: tuple[str, ...]
-    """The n joints, in the order of the model."""
-    times: Array
-    """Shape (N,) [s], counted from `start`."""
-    motion: Array
-    """Shape (N, K, n) [rad/s^k] or [m/s^k]. NaN where an order is not known."""
-    effort: Array
-    """`[:, m]` is the m-th time derivative of the efforts, shape (N, E, n) [N m/s^m] or [N/s^m].
-    NaN where the motion does not determine it."""
-    motors: MotorMotion | None = None
-    """Positions (N, R, m) and torques (N, T, m) of the motors, deflections (N, R, n); None without
-    actuators. NaN as in `effort`."""
-    motor_names: tuple[str, ...] = ()
-    """The m motors."""
-    motor_joints: tuple[str, ...] = ()
-    """The joint that each of them moves."""
-    name: str = 'the results'
-    """Where the motion comes from, for messages."""
-    start: int = 0
-    """Instant at which the times are zero, in nanoseconds since 1970; 0: not placed in time."""
-    source: str = 'unknown'
-    """Where the motion comes from, a key of `SOURCES`."""
-    base_link: str = ''
-    """Base link of the model."""
-    delay: float = 0.0
-    """How far the values lie behind the measurements that they are estimated from [s]."""
-    continuous_order: int = 2
-    """Highest derivative of the efforts that is continuous along the motion, at most 2; -1 if the
-    efforts themselves jump. Of a motion that is given by its samples it is not known, and all are
-    taken for continuous."""
-    remarks: tuple[str, ...] = ()
-    """What was given, what was supplied, and what else one should know."""
-    wrenches: tuple[Wrench, ...] = ()
-    """What was applied, each with values of shape (N, S, 6)."""
-    motion_std: Array | None = None
-    """Standard deviations of an estimated motion, shape (N, K, n); NaN where one is not known.
-    None: it is not estimated."""
-    effort_std: Array | None = None
-    """Those of the efforts that follow from them, shape (N, E, n)."""
-    joint_units: tuple[str, ...] = ()
-    """Unit of the position of each joint, 'rad' or 'm'; empty if it is not known."""
-    provenance: Provenance = Provenance()
-    """The robot that they were computed with."""
-
-    @classmethod
-    def of_model(
-        cls, model: RobotModel, times: Array, motion: Array, effort: Array, **fields: Any
-    ) -> Results:
-        """Results of a model, which says joints, units, base link and provenance.
-
-        Parameters
-        ----------
-        model : RobotModel
-            The robot, of n joints.
-        times : ndarray, shape (N,)
-            [s]
-        motion : ndarray, shape (N, K, n)
-            [rad/s^k] or [m/s^k]
-        effort : ndarray, shape (N, E, n)
-            [N m/s^m] or [N/s^m]
-        **fields
-            Other fields of `Results`.
-
-        Returns
-        -------
-        Results
-        """
-        units = tuple('m' if kind == 'prismatic' else 'rad' for kind in model.joint_types)
-        return cls(
-            model.joint_names,
-            times,
-            motion,
-            effort,
-            base_link=model.base_link,
-            joint_units=units,
-            provenance=model.provenance,
-            **fields,
-        )
-
-    def __len__(self) -> int:
-        """Return the number of samples."""
-        return len(self.times)
+        joints = [self.joint_names.index(name) for name in wanted]
+        motors = [
+            i for name in wanted for i, own in enumerate(self.motor_joints) if own == name
+        ]
+        places = {'joint_names': joints, 'motor_names': motors}
+        arrays = {
+            what: values[:, :, places[_OWNERS[what]]]
+            for what, values in self.arrays().items()
+        }
+        fields = {
+            field: tuple(getattr(self, field)[i] for i in motors)
+            for field in ('motor_names', 'motor_joints')
+        }
+        if not motors:
+            arrays |= dict.fromkeys(('motor_position', 'motor_torque'))
+        if self.joint_units:
+            fields['joint_units'] = tuple(self.joint_units[j] for j in joints)
+        return replace(self, joint_names=wanted, **arrays, **fields), unused  # type: ignore[arg-type]
 
     @property
     def units(self) -> dict[str, tuple[tuple[str, ...], ...]]:
@@ -324,57 +399,31 @@ class Results:
         joints = dict(zip(self.joint_names, self.joint_units))
         found = {}
         for what, values in self.arrays().items():
-            quantity = QUANTITIES[what]
-            of_motors = quantity.owners == 'motor_names'
+            of_motors = _OWNERS[what] == 'motor_names'
             is_linear = [
                 joints[name] == 'm'
                 for name in (self.motor_joints if of_motors else self.joint_names)
             ]
             found[what] = tuple(
-                tuple(unit_of(quantity.unit, linear, order) for linear in is_linear)
+                tuple(unit_of(QUANTITIES[what].unit, linear, order) for linear in is_linear)
                 for order in range(values.shape[1])
             )
         return found
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, Any]:
         """Quantities that there are, by their names in `QUANTITIES`.
 
         Returns
         -------
         dict of str to ndarray, shape (N, orders, joints or motors)
         """
-        found = {
-            'motion': self.motion,
-            'effort': self.effort,
-            'motion_std': self.motion_std,
-            'effort_std': self.effort_std,
-            **dict(zip(MOTOR_ARRAYS, self.motors or ())),
-        }
+        found = {what: getattr(self, what) for what in _OWNERS}
         return {what: values for what, values in found.items() if values is not None}
-
-    def with_arrays(self, arrays: Mapping[str, Array], **fields: Any) -> Results:
-        """Results with other arrays.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            All that `arrays` has.
-        **fields
-            Other fields of `Results` that change.
-
-        Returns
-        -------
-        Results
-        """
-        rest: dict[str, Any] = dict(arrays)
-        if self.motors is not None:
-            fields['motors'] = type(self.motors)(*map(rest.pop, MOTOR_ARRAYS))
-        return replace(self, **rest, **fields)
 
     def __repr__(self) -> str:
         """Return what they are, in one line."""
-        motors = '' if self.motors is None else f', {len(self.motor_names)} motors'
-        return f'<Results of {self._summary()}{motors}; {self.provenance}>'
+        motors = f', {len(self.motor_names)} motors' if self.motor_names else ''
+        return f'<Samples of {self._summary()}{motors}; {self.provenance}>'
 
     def _summary(self) -> str:
         span = f' from {self.times[0]:g} to {self.times[-1]:g} s' if len(self) else ''
@@ -397,9 +446,6 @@ class Results:
         if len(rows) > _MOST_ROWS:
             rows = [*rows[:_MOST_ROWS], [f'and {len(rows) - _MOST_ROWS} more']]
         return table(f'{self._summary()}; {self.provenance}', head, rows)
-
-
-Part = TypeVar('Part', Samples, Results)
 
 
 def waypoint_samples(
@@ -471,61 +517,12 @@ def leading_unknown(positions: Array) -> int:
     return int(known.argmax()) if known.any() else len(positions)
 
 
-def join_results(parts: Sequence[Part]) -> Part:
-    """Results of consecutive parts of a motion as one; likewise samples.
-
-    Parameters
-    ----------
-    parts : sequence of Results
-        At least one, of the same joints. Where they have different orders, what some of them do
-        not have is NaN.
-
-    Returns
-    -------
-    Results
-        With the times counted from the start of the first part.
-    """
-    head = parts[0]
-    if len(parts) == 1:
-        return head
-    changes: dict[str, Any] = {
-        'times': np.concatenate([times_from(part, head.start) for part in parts]),
-        'wrenches': tuple(
-            replace(same[0], values=_of_known_orders([np.asarray(w.values) for w in same]))
-            for same in zip(*(part.wrenches for part in parts))
-        ),
-    }
-    changes['remarks'] = tuple(
-        dict.fromkeys(remark for part in parts for remark in part.remarks)
-    )
-    if isinstance(head, Samples):
-        return replace(head, **changes, **_joined_samples(parts))  # type: ignore[arg-type]
-    every = [part.arrays() for part in parts]
-    arrays = {what: _with_gaps([arrays[what] for arrays in every]) for what in every[0]}
-    return head.with_arrays(arrays, **changes)
-
-
-def _joined_samples(parts: Sequence[Samples]) -> dict[str, Any]:
-    """What samples hold beside times and wrenches."""
-    stiffness = {
-        name: _of_known_orders([part.stiffness[name] for part in parts])
-        for name in parts[0].stiffness
-    }
-    measured = {
-        what: np.concatenate([getattr(part, what) for part in parts])
-        for what in MEASURED
-        if getattr(parts[0], what) is not None
-    }
-    motion = _with_gaps([part.motion for part in parts])
-    return {'motion': motion, 'stiffness': stiffness, **measured}
-
-
-def times_from(part: Samples | Results, start: int) -> Array:
+def times_from(part: Samples, start: int) -> Array:
     """Count the times [s] of a part from another start [ns].
 
     Parameters
     ----------
-    part : Samples or Results
+    part : Samples
         With times counted from its own start.
     start : int
         In nanoseconds since 1970.
@@ -556,23 +553,6 @@ def known_orders(values: Array) -> NDArray[np.intp]:
         return np.full(len(values), values.shape[1], dtype=np.intp)
     known = ~gaps.any(axis=2)
     return np.asarray(np.logical_and.accumulate(known, axis=1).sum(axis=1), dtype=np.intp)
-
-
-def _with_gaps(arrays: Sequence[Array]) -> Array:
-    """Join arrays (N, K, n) along the samples, with NaN where some have fewer orders K."""
-    orders = max(array.shape[1] for array in arrays)
-    result = np.full((sum(map(len, arrays)), orders, arrays[0].shape[2]), np.nan)
-    first = 0
-    for array in arrays:
-        result[first : first + len(array), : array.shape[1]] = array
-        first += len(array)
-    return result
-
-
-def _of_known_orders(arrays: Sequence[Array]) -> Array:
-    """Join arrays (N, S, ...) along the samples, with the orders S that all of them have."""
-    fewest = min(array.shape[1] for array in arrays)
-    return np.concatenate([array[:, :fewest] for array in arrays])
 
 
 def _numbers(values: ArrayLike, what: str) -> Array:

@@ -13,8 +13,8 @@ import numpy as np
 import yaml
 
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.formats import Format, FormatWriter, Wanted
-from hodyn_ros.files.samples import POINT_FIELDS, Results, Samples, waypoint_samples
+from hodyn_ros.files.formats import Format, Wanted
+from hodyn_ros.files.samples import POINT_FIELDS, Samples, waypoint_samples
 from hodyn_ros.files.yaml_documents import yaml_documents
 
 _KEYS = (*POINT_FIELDS, 'effort', 'time_from_start')
@@ -26,7 +26,7 @@ class YamlFormat(Format):
 
     suffixes = ('.yaml', '.yml')
 
-    def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+    def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
         """Read a trajectory as a whole.
 
         Parameters
@@ -48,21 +48,51 @@ class YamlFormat(Format):
         """
         yield read_yaml(path)
 
-    def writer(self, path: Path, storage: str) -> FormatWriter:
-        """Begin a trajectory.
+    def write(self, path: Path, results: Samples, storage: str) -> None:
+        """Write a trajectory; a row with a NaN is left out.
+
+        Jerk, snap, the derivatives of the efforts and the motors have no place in this layout.
 
         Parameters
         ----------
         path : pathlib.Path
-            File that is written.
+            File that is written; the provenance stands in comments at its beginning.
+        results : Samples
         storage : str
             Of bags; not used.
 
-        Returns
-        -------
-        YamlWriter
+        Raises
+        ------
+        FileError
+            If a time is negative.
         """
-        return YamlWriter(path)
+        with path.open('w', encoding='utf-8') as file:
+            for key, value in results.provenance.lines().items():
+                file.write(f'# {key}: {value}\n')
+            sec, nanosec = divmod(results.start, 1_000_000_000)
+            stamp = {'sec': sec, 'nanosec': nanosec}
+            head = {
+                'header': {'stamp': stamp, 'frame_id': results.base_link},
+                'joint_names': list(results.joint_names),
+            }
+            yaml.safe_dump(head, file, sort_keys=False)
+            file.write('points:\n')
+            for i, time in enumerate(results.times.tolist()):
+                sec, nanosec = divmod(round(1e9 * time), 1_000_000_000)
+                if sec < 0:
+                    raise FileError(
+                        f'{path}: the time {time:g} s is negative; time_from_start is not.'
+                    )
+                rows = dict(zip(POINT_FIELDS, results.motion[i].tolist()))
+                if results.effort.shape[1]:
+                    rows['effort'] = results.effort[i, 0].tolist()
+                lines = [
+                    f'  {name}: {_flow(values)}\n'
+                    for name, values in rows.items()
+                    if not np.isnan(values).any()
+                ]
+                lines.append(f'  time_from_start: {{sec: {sec}, nanosec: {nanosec}}}\n')
+                file.write(f'-{"".join(lines)[1:]}')
 
 
 def read_yaml(path: Path) -> Samples:
@@ -146,69 +176,6 @@ def _point(point: Any, where: str) -> tuple[float, list[list[float]]]:
     sec, nanosec = _seconds(point.get('time_from_start'), f'{where}.time_from_start')
     rows = [_numbers(point.get(field), f'{where}.{field}') for field in POINT_FIELDS]
     return sec + 1e-9 * nanosec, rows
-
-
-class YamlWriter:
-    """Writes results as the points of a trajectory, part by part.
-
-    Jerk, snap, the derivatives of the efforts and the motors have no place in this layout.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        File that is written; the provenance stands in comments at its beginning.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = path.open('w', encoding='utf-8')
-        self._is_empty = True
-
-    def write(self, results: Results) -> None:
-        """Append results.
-
-        Parameters
-        ----------
-        results : Results
-            Next part of a motion. A row with a NaN is left out.
-
-        Raises
-        ------
-        FileError
-            If a time is negative.
-        """
-        if self._is_empty:
-            self._is_empty = False
-            for key, value in results.provenance.lines().items():
-                self._file.write(f'# {key}: {value}\n')
-            sec, nanosec = divmod(results.start, 1_000_000_000)
-            stamp = {'sec': sec, 'nanosec': nanosec}
-            head = {
-                'header': {'stamp': stamp, 'frame_id': results.base_link},
-                'joint_names': list(results.joint_names),
-            }
-            yaml.safe_dump(head, self._file, sort_keys=False)
-            self._file.write('points:\n')
-        for i, time in enumerate(results.times.tolist()):
-            sec, nanosec = divmod(round(1e9 * time), 1_000_000_000)
-            if sec < 0:
-                raise FileError(
-                    f'{self._path}: the time {time:g} s is negative; time_from_start is not.'
-                )
-            rows = dict(zip(POINT_FIELDS, results.motion[i].tolist()))
-            if results.effort.shape[1]:
-                rows['effort'] = results.effort[i, 0].tolist()
-            lines = [
-                f'  {name}: {_flow(values)}\n'
-                for name, values in rows.items()
-                if not np.isnan(values).any()
-            ]
-            lines.append(f'  time_from_start: {{sec: {sec}, nanosec: {nanosec}}}\n')
-            self._file.write(f'-{"".join(lines)[1:]}')
-
-    def close(self) -> None:
-        """Finish the file."""
-        self._file.close()
 
 
 def _flow(values: list[float]) -> str:

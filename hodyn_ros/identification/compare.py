@@ -13,7 +13,7 @@ import numpy as np
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
 from hodyn_ros.display import shown
-from hodyn_ros.files.samples import Results
+from hodyn_ros.files.samples import Samples
 from hodyn_ros.identification.doubt import Explanation, last_link
 from hodyn_ros.identification.equations import Channels, Equations, Places, Rows
 from hodyn_ros.identification.estimation import (
@@ -175,7 +175,7 @@ class Comparison:
             last = float(found[-1][-1])
         return tuple(found)
 
-    def results(self, model: RobotModel) -> Results:
+    def results(self, model: RobotModel) -> Samples:
         """Motion with the computed efforts, as reports take it.
 
         Parameters
@@ -185,11 +185,11 @@ class Comparison:
 
         Returns
         -------
-        Results
+        Samples
             Of all stretches, with motion (N, 3, n) and effort (N, 1, n).
         """
         parts = self.stretches
-        return Results.of_model(
+        return Samples.of_model(
             model,
             np.concatenate(self.times),
             np.concatenate([item.motion for item in parts]),

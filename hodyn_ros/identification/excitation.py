@@ -44,7 +44,7 @@ from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import find_violations, motion_limits, tightened
 from hodyn_ros.names import SPRING, TARGETS, listed
-from hodyn_ros.retiming.scaling import uniform_scaling
+from hodyn_ros.retiming.scaling import RobotLimits
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 _Judged = Callable[[Array], tuple[float, Array]]
@@ -463,7 +463,7 @@ class _Task(NamedTuple):
             0.0, motion.duration, int(np.ceil(motion.duration * _DENSE)) + 1
         )
         try:
-            kept = uniform_scaling(self.model, motion, self.bounds, near=1.0).is_kept
+            kept = RobotLimits(self.model, self.bounds).check(motion).is_kept
         except (ScalingError, MotionError):  # the latter where closed loops do not close
             return False
         return kept and not self.leaves_box(motion(times, 0)[:, 0])

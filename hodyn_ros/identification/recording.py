@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.files.files import iterate_motion, read_motion
+from hodyn_ros.files.files import read_motion
 from hodyn_ros.files.inspection import Intake, is_measurement
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
@@ -275,7 +275,7 @@ class Preparation:
         """Samples whose derivatives are exact, as they are."""
         measured, used, noise = {}, {}, {}
         for what in _MEASURED:
-            if (values := getattr(samples, what)) is not None:
+            if (values := samples.by_joint(what)) is not None:
                 measured[what] = np.nan_to_num(values)[:, None]
                 used[what] = np.isfinite(values)
                 noise[what] = _noise(measured[what][:, 0], _USUAL)
@@ -290,7 +290,8 @@ class Preparation:
         times, rows = np.unique(samples.times, return_index=True)
         series = {'q': samples.motion[rows, 0].copy()}
         for what in ('motor_position', *_MEASURED):
-            if (values := getattr(samples, what)) is not None and np.isfinite(values).any():
+            values = samples.by_joint(what)
+            if values is not None and np.isfinite(values).any():
                 series[what] = values[rows]
         scatter = {
             what: _noise(np.nan_to_num(series[what]), _USUAL)
@@ -650,7 +651,9 @@ def with_motors(samples: Samples, motors: Samples) -> Samples:
         return np.stack(columns, axis=1)
 
     return replace(
-        samples, motor_position=at(motors.motion[:, 0]), motor_torque=at(motors.effort)
+        samples,
+        motor_position=at(motors.motion[:, 0]),
+        motor_torque=at(motors.by_joint('effort')),
     )
 
 
@@ -663,20 +666,11 @@ def _parts(recording: Recording) -> Iterator[Samples]:
         motors = None
         if file.motor_topic is not None:
             motors = read_motion(file.path, topic=file.motor_topic)
-        for part in iterate_motion(file.path, chunk=CHUNK, topic=file.topic):
-            yield part if motors is None else with_motors(part, motors)
-        return
+        recording = read_motion(file.path, topic=file.topic)
+        if motors is not None:
+            recording = with_motors(recording, motors)
     for first in range(0, len(recording), CHUNK):
-        rows = slice(first, first + CHUNK)
-        yield replace(
-            recording,
-            times=recording.times[rows],
-            motion=recording.motion[rows],
-            wrenches=(),
-            stiffness={},
-            first=recording.first + first,
-            **recording.measured_at(rows),
-        )
+        yield recording.at(slice(first, first + CHUNK))
 
 
 class _Run(NamedTuple):

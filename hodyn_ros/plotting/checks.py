@@ -7,7 +7,7 @@ here is what was checked at all, and how much of every limit is used.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from hodyn_ros.actuators.limits import MOTOR_QUANTITIES, MotorLimits, find_motor
 from hodyn_ros.analysis.limits import Unlimited, find_unlimited
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError
+from hodyn_ros.files.quantities import MOTOR_ARRAYS
 from hodyn_ros.model.limits import MotionLimits, velocity_use
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import LimitedJoints, Violation, find_violations
@@ -32,7 +33,7 @@ from hodyn_ros.plotting.series import (
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
-    from hodyn_ros.files import Results
+    from hodyn_ros.files import Samples
 
 # What may have a limit, in the order of tables.
 _QUANTITIES = (*MOTION_NAMES[:4], *EFFORT_NAMES, *MOTOR_QUANTITIES)
@@ -113,7 +114,7 @@ class Check(NamedTuple):
 
 
 def all_checks(
-    results: Results,
+    results: Samples,
     model: RobotModel,
     limits: MotionLimits,
     motor_limits: MotorLimits | None,
@@ -122,7 +123,7 @@ def all_checks(
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         As `checked_results` gives them.
     model : RobotModel
     limits : MotionLimits
@@ -156,7 +157,7 @@ def all_checks(
 
 
 def _with_others(
-    series: list[Series], results: Results, model: RobotModel, limits: MotionLimits
+    series: list[Series], results: Samples, model: RobotModel, limits: MotionLimits
 ) -> list[Series]:
     """Series of the motion with joints that move with the others where they have a limit.
 
@@ -189,7 +190,7 @@ def _with_others(
 
 
 def unlimited_in(
-    results: Results,
+    results: Samples,
     model: RobotModel,
     limits: MotionLimits,
     actuators: Actuators | None,
@@ -199,7 +200,7 @@ def unlimited_in(
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         As `checked_results` gives them.
     model : RobotModel
     limits : MotionLimits
@@ -221,13 +222,13 @@ def unlimited_in(
 
 
 def busiest_joints(
-    results: Results, model: RobotModel, limits: MotionLimits, most: int
+    results: Samples, model: RobotModel, limits: MotionLimits, most: int
 ) -> list[str]:
     """Names of so many joints that come nearest to one of their limits, in model order.
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         As `checked_results` gives them.
     model : RobotModel
     limits : MotionLimits
@@ -238,7 +239,8 @@ def busiest_joints(
     -------
     list of str
     """
-    checks = all_checks(replace(results, motors=None), model, limits, None)
+    without: dict[str, Any] = dict.fromkeys(MOTOR_ARRAYS)
+    checks = all_checks(replace(results, **without), model, limits, None)
     shares = np.array([check.shares[: model.n_joints] for check in checks])
     peaks = np.fmax.reduce(shares, axis=0, initial=0.0)
     chosen = np.sort(np.argsort(-peaks, kind='stable')[:most])
@@ -246,7 +248,7 @@ def busiest_joints(
 
 
 def all_violations(
-    results: Results,
+    results: Samples,
     model: RobotModel,
     limits: MotionLimits,
     actuators: Actuators | None,
@@ -259,7 +261,7 @@ def all_violations(
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         As `checked_results` gives them.
     model : RobotModel
     limits : MotionLimits

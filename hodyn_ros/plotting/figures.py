@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.analysis.stops import StopAnalysis, StopCause
-    from hodyn_ros.files import Results
+    from hodyn_ros.files import Samples
     from hodyn_ros.identification import Comparison
 
 # Colours that people with any colour vision tell apart. Source: Okabe and Ito, 2008.
@@ -61,7 +61,7 @@ _MOST_DOTS = 150  # samples that can be told from each other
 
 def plot_joint(
     model: RobotModel,
-    results: Results,
+    results: Samples,
     joint: str,
     limits: MotionLimits | None = None,
     violations: Sequence[Violation] = (),
@@ -71,7 +71,7 @@ def plot_joint(
     Parameters
     ----------
     model : RobotModel
-    results : hodyn_ros.files.Results
+    results : hodyn_ros.files.Samples
     joint : str
     limits : MotionLimits, optional
         By default those of the model.
@@ -103,7 +103,7 @@ def plot_joint(
 
 def plot_motion(
     model: RobotModel,
-    results: Results,
+    results: Samples,
     limits: MotionLimits | None = None,
     joints: Sequence[str] | None = None,
     violations: Sequence[Violation] = (),
@@ -115,7 +115,7 @@ def plot_motion(
     Parameters
     ----------
     model : RobotModel
-    results : hodyn_ros.files.Results
+    results : hodyn_ros.files.Samples
     limits : MotionLimits, optional
         Drawn as lines.
     joints : sequence of str, optional
@@ -132,7 +132,7 @@ def plot_motion(
 
 def plot_efforts(
     model: RobotModel,
-    results: Results,
+    results: Samples,
     limits: MotionLimits | None = None,
     joints: Sequence[str] | None = None,
     violations: Sequence[Violation] = (),
@@ -161,7 +161,7 @@ def plot_efforts(
 
 def plot_portraits(
     model: RobotModel,
-    results: Results,
+    results: Samples,
     limits: MotionLimits | None = None,
     joints: Sequence[str] | None = None,
     violations: Sequence[Violation] = (),
@@ -191,7 +191,7 @@ def plot_portraits(
 
 def plot_motors(
     model: RobotModel,
-    results: Results,
+    results: Samples,
     motor_limits: MotorLimits | None = None,
     joints: Sequence[str] | None = None,
     violations: Sequence[Violation] = (),
@@ -204,7 +204,7 @@ def plot_motors(
     Parameters
     ----------
     model : RobotModel
-    results : hodyn_ros.files.Results
+    results : hodyn_ros.files.Samples
         With motors.
     motor_limits : MotorLimits, optional
         By default there are none.
@@ -228,7 +228,7 @@ def plot_motors(
     return _figure(rows, f'{results.name}: motors')
 
 
-def plot_energy(model: RobotModel, results: Results) -> Figure:
+def plot_energy(model: RobotModel, results: Samples) -> Figure:
     """Draw kinetic and potential energy, and the power of the joints beside the rate of both.
 
     Parameters and errors are those of `plot_joint`; a `MotionError` too without accelerations.
@@ -339,7 +339,7 @@ def plot_stop(
 
 
 def _rows(
-    results: Results,
+    results: Samples,
     model: RobotModel,
     series: Sequence[Series],
     joints: Sequence[str] | None,

@@ -16,7 +16,7 @@ from hodyn_ros.plotting.labels import number, percent
 from hodyn_ros.plotting.series import Range, Series, peak_share
 
 if TYPE_CHECKING:
-    from hodyn_ros.files import Results
+    from hodyn_ros.files import Samples
     from hodyn_ros.identification import Comparison
 
 TIME_LABEL = 'time [s]'
@@ -329,13 +329,13 @@ def portrait_panels(
 
 
 def motor_panels(
-    results: Results, series: Sequence[Series], violations: Sequence[Violation] = ()
+    results: Samples, series: Sequence[Series], violations: Sequence[Violation] = ()
 ) -> dict[str, list[Panel]]:
     """Deflection of every joint that has one and quantities of its motors, by the joint.
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         As `checked_results` gives them.
     series : sequence of Series
         As `motor_series` gives them, the deflections last.
@@ -384,12 +384,12 @@ class EnergyBalance(NamedTuple):
         return self.power - self.rate
 
 
-def energy_balance(results: Results, model: RobotModel) -> EnergyBalance | None:
+def energy_balance(results: Samples, model: RobotModel) -> EnergyBalance | None:
     """Energies and powers; None if the results do not hold what they need.
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         As `checked_results` gives them.
     model : RobotModel
 

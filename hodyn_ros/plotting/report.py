@@ -51,7 +51,7 @@ from hodyn_ros.resources import optional_import_module, package_version
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.files import Results
+    from hodyn_ros.files import Samples
     from hodyn_ros.identification import Comparison, Identification
 
 # Stretches that a curve is divided into: two samples of each make a screen, and all curves
@@ -86,7 +86,7 @@ def report_libraries() -> tuple[ModuleType, ModuleType]:
 
 def html_report(
     model: RobotModel,
-    results: Results,
+    results: Samples,
     limits: MotionLimits | None = None,
     *,
     actuators: Actuators | None = None,
@@ -103,7 +103,7 @@ def html_report(
     Parameters
     ----------
     model : RobotModel
-    results : hodyn_ros.files.Results
+    results : hodyn_ros.files.Samples
         Joints in any order.
     limits : MotionLimits, optional
         By default those of the model.
@@ -213,7 +213,7 @@ def _page(
     return text
 
 
-def _refuse(results: Results, violations: Sequence[Violation]) -> None:
+def _refuse(results: Samples, violations: Sequence[Violation]) -> None:
     """Refuse results that hold too little, and violations of other ones."""
     if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
         raise MotionError(
@@ -243,7 +243,7 @@ def _asset(name: str) -> str:
 
 
 def _pictures(
-    results: Results,
+    results: Samples,
     model: RobotModel,
     limits: MotionLimits,
     motor_limits: MotorLimits | None,
@@ -335,7 +335,7 @@ def _packed(values: Array) -> dict[str, object]:
 
 
 def _worst_moment(
-    results: Results,
+    results: Samples,
     model: RobotModel,
     limits: MotionLimits,
     motor_limits: MotorLimits | None,
@@ -362,7 +362,7 @@ def _worst_moment(
     return {'time': time, 'text': text}
 
 
-def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:
+def _frames(results: Samples, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:
     """Skeleton of the robot at F instants that are evenly spaced in time.
 
     ``times`` (F,), ``points`` (F, P, 3) in the base frame [m], ``lines``: two of the points and

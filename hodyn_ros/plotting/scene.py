@@ -39,7 +39,7 @@ from hodyn_ros.resources import optional_import_module
 if TYPE_CHECKING:
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.dynamics.wrenches import Wrench
-    from hodyn_ros.files import Results
+    from hodyn_ros.files import Samples
 
 _FRAME_RATE = 60.0  # of poses and colours, at most [1/s]
 _LIMITS_PERIOD = 1.0  # after which lines at the limits are drawn on [s]
@@ -128,7 +128,7 @@ def moving_bodies(model: RobotModel, positions: Array) -> MovingBodies:
 
 def view(
     model: RobotModel,
-    results: Results | Mapping[str, Results],
+    results: Samples | Mapping[str, Samples],
     limits: MotionLimits | None = None,
     *,
     motor_limits: MotorLimits | None = None,
@@ -144,7 +144,7 @@ def view(
     Parameters
     ----------
     model : RobotModel
-    results : Results, or mapping of str to Results
+    results : Samples, or mapping of str to Samples
         One motion, or several by the names that they get; joints in any order.
     limits : MotionLimits, optional
         By default those of the model.
@@ -221,14 +221,14 @@ class Scene:
         self._limits = _Motion(self.recording, _LIMITS, 0, model)
         self._limits_until, self._width = 0.0, 0.0
 
-    def record(self, name: str, results: Results) -> None:
+    def record(self, name: str, results: Samples) -> None:
         """Record a motion, or the next part of it.
 
         Parameters
         ----------
         name : str
             Of the motion; each has a robot of its own.
-        results : Results
+        results : Samples
             In the order of the model, NaN where values are not known; times do not decrease.
         """
         is_new, times = name not in self._motions, results.times
@@ -296,7 +296,7 @@ def _visuals(
 
 
 def _shown(
-    results: Results,
+    results: Samples,
     model: RobotModel,
     limits: MotionLimits,
     motor_limits: MotorLimits | None,
@@ -387,7 +387,7 @@ class _Motion:
                 self._record_shape([*path, 'sticks'], sticks, joint)
 
     def record_poses(
-        self, results: Results, rows: NDArray[np.intp], bodies: MovingBodies
+        self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies
     ) -> None:
         """Record poses of all bodies at samples, wrenches and springs."""
         times = results.times[rows]
@@ -432,7 +432,7 @@ class _Motion:
         self._shapes.append((path, type(shape), joint))
 
     def _record_wrenches(
-        self, results: Results, rows: NDArray[np.intp], bodies: MovingBodies
+        self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies
     ) -> None:
         """Forces and moments that act on the robot, as arrows at their links."""
         for wrench in results.wrenches:
@@ -452,7 +452,7 @@ class _Motion:
             self._record_along(path, arrows, results.times[rows])
 
     def _record_springs(
-        self, results: Results, rows: NDArray[np.intp], bodies: MovingBodies
+        self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies
     ) -> None:
         """Pins that turn, or slide, by the magnified deflections of springs."""
         if results.motors is None:

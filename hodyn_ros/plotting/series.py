@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from hodyn_ros.plotting.labels import Label, effort_label, label_of, motion_labe
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.files import Results
+    from hodyn_ros.files import Samples
 
 
 class Range(NamedTuple):
@@ -88,7 +89,7 @@ def peak_share(values: Array, limits: Range) -> float:
     return distance / half if half > 0.0 else (np.inf if distance > 0.0 else 0.0)
 
 
-def checked_results(results: Results, model: RobotModel) -> Results:
+def checked_results(results: Samples, model: RobotModel) -> Samples:
     """Results in model order, without last orders of which nothing is known.
 
     A `JointNameError` is raised if the joints are not those of the model, a `MotionError` if
@@ -96,13 +97,13 @@ def checked_results(results: Results, model: RobotModel) -> Results:
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         Joints in any order.
     model : RobotModel
 
     Returns
     -------
-    Results
+    Samples
 
     Raises
     ------
@@ -119,7 +120,7 @@ def checked_results(results: Results, model: RobotModel) -> Results:
     order, n = model.joint_order(results.joint_names), model.n_joints
     times = _checked_times(results)
     N, owners = len(times), results.motor_joints
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for what, values in results.arrays().items():
         if QUANTITIES[what].owners == 'motor_names':
             m = len(results.motor_names)
@@ -138,15 +139,16 @@ def checked_results(results: Results, model: RobotModel) -> Results:
             f'The motors {listed(results.motor_names)} are said to move {listed(owners)}, '
             f'expected one joint of the model for each: {listed(model.joint_names)}.'
         )
-    return results.with_arrays(
-        arrays,
+    return replace(
+        results,
+        **arrays,
         joint_names=model.joint_names,
         joint_units=tuple(results.joint_units[j] for j in order if results.joint_units),
         times=times,
     )
 
 
-def _checked_times(results: Results) -> Array:
+def _checked_times(results: Samples) -> Array:
     """Finite times (N,) [s] that do not decrease, N >= 1."""
     times = np.asarray(results.times, dtype=np.float64)
     if times.ndim != 1 or not len(times):
@@ -181,12 +183,12 @@ def _refuse(is_wrong: NDArray[np.bool_], array: Array, what: str) -> None:
         )
 
 
-def joint_of(results: Results, name: str) -> int | None:
+def joint_of(results: Samples, name: str) -> int | None:
     """Index of the joint of this name, or of the one that the motor of this name moves.
 
     Parameters
     ----------
-    results : Results
+    results : Samples
     name : str
         Of a joint or motor.
 
@@ -200,12 +202,12 @@ def joint_of(results: Results, name: str) -> int | None:
     return results.joint_names.index(name) if name in results.joint_names else None
 
 
-def is_linear(results: Results, model: RobotModel, name: str) -> bool:
+def is_linear(results: Samples, model: RobotModel, name: str) -> bool:
     """Whether the joint or motor of this name moves in metres.
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         In the order of the model.
     model : RobotModel
     name : str
@@ -223,7 +225,7 @@ def is_linear(results: Results, model: RobotModel, name: str) -> bool:
 
 
 def motion_series(
-    results: Results, model: RobotModel, limits: MotionLimits | None
+    results: Samples, model: RobotModel, limits: MotionLimits | None
 ) -> list[Series]:
     """Joint positions and their derivatives, at least all that may have limits.
 
@@ -231,7 +233,7 @@ def motion_series(
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         As `checked_results` gives them.
     model : RobotModel
     limits : MotionLimits, optional
@@ -246,13 +248,13 @@ def motion_series(
 
 
 def effort_series(
-    results: Results, model: RobotModel, limits: MotionLimits | None
+    results: Samples, model: RobotModel, limits: MotionLimits | None
 ) -> list[Series]:
     """Efforts and their derivatives, at least all that may have limits; see `motion_series`.
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         As `checked_results` gives them.
     model : RobotModel
     limits : MotionLimits, optional
@@ -319,13 +321,13 @@ def _joint_series(
 
 
 def motor_series(
-    results: Results, model: RobotModel, limits: MotorLimits | None
+    results: Samples, model: RobotModel, limits: MotorLimits | None
 ) -> list[Series]:
     """Positions of the motors and what may have limits: nothing if the results hold no motors.
 
     Parameters
     ----------
-    results : Results
+    results : Samples
         As `checked_results` gives them.
     model : RobotModel
     limits : MotorLimits, optional

@@ -1,21 +1,12 @@
-"""How fast a motion may be: scaled by one factor, along its path, or led over to another one."""
+"""How fast a motion may be: scaled by one factor, timed anew along its path, or spliced."""
 
-from hodyn_ros.retiming.retiming import Retimed, retime
-from hodyn_ros.retiming.scaling import (
-    Limiting,
-    StretchedMotion,
-    UniformScaling,
-    stretched,
-    uniform_scaling,
-)
+from hodyn_ros.retiming.scaling import Limiting, UniformScaling, stretched, uniform_scaling
 from hodyn_ros.retiming.splicing import splice
-from hodyn_ros.retiming.timings import NewTiming, new_timing
+from hodyn_ros.retiming.timing import NewTiming, new_timing, retime
 
 __all__ = [
     'Limiting',
     'NewTiming',
-    'Retimed',
-    'StretchedMotion',
     'UniformScaling',
     'new_timing',
     'retime',

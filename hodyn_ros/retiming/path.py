@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.jets import Jet, compose
-from hodyn_ros.model.limits import MotionLimits, velocity_use
+from hodyn_ros.model.limits import velocity_use
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import LimitedJoints
 from hodyn_ros.retiming.scaling import (
+    RobotLimits,
     TimedMotion,
     at_rate,
     knots_of,
@@ -42,8 +43,6 @@ _VANISHING = 1e-9
 _PLACES, _PLACES_ON_SEGMENT = 201, 16
 # Difference of positions, relative to the largest one of the joint, up to which it is rounding.
 _ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
-# Of the interval from 0 to 1 after which a value of u is known to rounding.
-_HALVINGS = 55
 
 
 def moving_parts(model: RobotModel, path: TimedMotion) -> list[tuple[float, float]]:
@@ -88,8 +87,6 @@ def moving_parts(model: RobotModel, path: TimedMotion) -> list[tuple[float, floa
             f'joints of {model.name!r}.'
         )
     knots = knots_of(path)
-    if knots is None:
-        knots = np.array([path.start_time, path.end_time], dtype=np.float64)
     if not (np.all(np.isfinite(knots)) and knots[-1] > knots[0]):
         raise TrajectoryError(
             f'The path goes from {path.start_time!r} to {path.end_time!r}, expected an interval.'
@@ -111,15 +108,15 @@ def moving_parts(model: RobotModel, path: TimedMotion) -> list[tuple[float, floa
 class RestingPath:
     """A path q(sigma) as a function p(u) of u from 0 to 1, of class C4 and at rest at both ends.
 
-    It goes from `start` to `end` in sigma, by default along the whole path. A law that leaves rest
-    advances as t^5 and has no smooth speed over sigma. The first four derivatives of sigma(u)
-    vanish at both ends: there the joints rest whatever the speed of u is, a smooth function of u.
+    A law that leaves rest advances as t^5 and has no smooth speed over sigma. The first four
+    derivatives of sigma(u) vanish at both ends: there the joints rest whatever the speed of u is,
+    a smooth function of u.
 
     Parameters
     ----------
     path : function of the path parameter
         q(sigma), of class C4.
-    start, end : float, optional
+    start, end : float
         Of the part in sigma.
 
     Attributes
@@ -128,6 +125,8 @@ class RestingPath:
         Start and end in sigma.
     start_time, end_time : float
         0 and 1, of u.
+    parameter : scipy.interpolate.BPoly
+        sigma(u), a Bernstein polynomial whose coefficients are the ends, and its derivatives.
 
     Raises
     ------
@@ -137,16 +136,13 @@ class RestingPath:
 
     start_time, end_time = 0.0, 1.0
 
-    def __init__(
-        self, path: TimedMotion, start: float | None = None, end: float | None = None
-    ) -> None:
-        self._path = path
-        self._start = float(path.start_time if start is None else start)
-        self._end = float(path.end_time if end is None else end)
-        self._length, self.ends = self._end - self._start, (self._start, self._end)
+    def __init__(self, path: TimedMotion, start: float, end: float) -> None:
+        from scipy.interpolate import BPoly
+
+        self._path, self.ends = path, (start, end)
         # In units of the whole length, all derivatives are comparable.
-        places = np.linspace(self._start, self._end, _PLACES)
-        derivatives = path(places, 4) * self._length ** np.arange(5.0)[:, None]
+        places = np.linspace(start, end, _PLACES)
+        derivatives = path(places, 4) * (end - start) ** np.arange(5.0)[:, None]
         if derivatives.ndim != 3 or not np.all(np.isfinite(derivatives)):
             raise TrajectoryError(
                 'The path must give finite derivatives of shape (N, 5, n), but gives '
@@ -156,57 +152,23 @@ class RestingPath:
         size = np.abs(derivatives[:, 1:]).max(axis=2)
         moves = size[[0, -1]] > _VANISHING * size.max(axis=0)
         orders = np.where(moves.any(axis=1), moves.argmax(axis=1) + 1, _ORDER_OF_REST)
-        first, last = (-(-_ORDER_OF_REST // int(order)) for order in orders)
-        self._from_start, self._from_end = _advance(first, last), _advance(last, first)
-
-    def parameter(self, u: Array, K: int) -> Array:
-        """Compute derivatives 0 to K-1 of sigma with respect to u, shape (..., K).
-
-        Parameters
-        ----------
-        u : ndarray, shape (...)
-            From 0 to 1.
-        K : int
-            Number of derivatives, the zeroth included.
-
-        Returns
-        -------
-        ndarray, shape (..., K)
-            In the unit of sigma; sigma itself within `ends`.
-        """
-        near_end = u > 0.5
-        x = np.where(near_end, 1.0 - u, u)
-        result = np.empty((*np.shape(u), K))
-        for k in range(K):
-            at_start = polynomial.polyval(x, polynomial.polyder(self._from_start, k))
-            at_end = polynomial.polyval(x, polynomial.polyder(self._from_end, k))
-            result[..., k] = self._length * np.where(
-                near_end, -((-1.0) ** k) * at_end, at_start
-            )
-        result[..., 0] += np.where(near_end, self._end, self._start)
-        # Rounding must not lead off the path.
-        np.clip(result[..., 0], self._start, self._end, out=result[..., 0])
-        return result
+        self._powers = -(-_ORDER_OF_REST // orders)
+        self.parameter = BPoly(np.repeat(self.ends, self._powers)[:, None], [0.0, 1.0])
 
     @cached_property
     def times(self) -> Array:
-        """Values of u at the knots of the path, from 0 to 1; only these two if it has none.
+        """Values of u at the knots of the path, from 0 to 1.
 
         Returns
         -------
         ndarray, shape (L + 1,)
-            Increasing, found by halving to rounding.
+            Increasing.
         """
-        sigma = knots_of(self._path)
-        if sigma is None:
-            return np.array([0.0, 1.0])
-        sigma = sigma[(sigma >= self._start) & (sigma <= self._end)]
-        low, high = np.zeros_like(sigma), np.ones_like(sigma)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            is_before = self.parameter(middle, 1)[:, 0] < sigma
-            low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
-        return np.unique(np.concatenate(([0.0], high[1:-1], [1.0])))
+        from scipy.special import betaincinv
+
+        (start, end), sigma = self.ends, knots_of(self._path)
+        part = (sigma[(sigma > start) & (sigma < end)] - start) / (end - start)
+        return np.unique(np.concatenate(([0.0], betaincinv(*self._powers, part), [1.0])))
 
     def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
         """p(u) and its derivatives at u = t, shape (..., highest_derivative + 1, n).
@@ -223,141 +185,88 @@ class RestingPath:
         ndarray, shape (..., highest_derivative + 1, n)
             [rad] or [m].
         """
-        sigma = self.parameter(np.asarray(t, dtype=np.float64), highest_derivative + 1)
+        u = np.asarray(t, dtype=np.float64)
+        sigma = np.zeros((*u.shape, highest_derivative + 1))
+        for k in range(min(highest_derivative + 1, len(self.parameter.c))):
+            sigma[..., k] = self.parameter(u, k)
+        np.clip(sigma[..., 0], *self.ends, out=sigma[..., 0])  # of rounding
         outer = Jet.along(self._path(sigma[..., 0], highest_derivative), -2)
         return compose(outer, Jet.along(sigma[..., None], -2)).array(-2)
 
 
-def _advance(first: int, last: int) -> Array:
-    """Coefficients of the polynomial from 0 to 1 that leaves 0 as x^first, reaches 1 as x^last."""
-    rate = np.append(np.zeros(first - 1), polynomial.polypow([1.0, -1.0], last - 1))
-    whole = polynomial.polyint(rate)
-    return np.asarray(whole / whole.sum())
+class _Rows(NamedTuple):
+    """C limited quantities of one order, each of a joint, over their limits.
 
-
-class Drives(NamedTuple):
-    """Motors of the n joints and their limits, each (n,); infinite where there are none.
-
-    Attributes
-    ----------
-    inertia : ndarray
-        Of the motor of each joint [kg m^2] or [kg].
-    compliance : ndarray
-        Of its linear spring [rad/N m] or [m/N]; zero without one.
-    velocity : ndarray
-        Of the motor [rad/s] or [m/s].
-    torque : ndarray
-        [N m] or [N]
-    torque_rate : ndarray
-        [N m/s] or [N/s]
-    deflection : ndarray
-        Of the spring [rad] or [m].
+    They are derivatives along u of x = x0 b + x1 b' + x2, for which `terms` are the factors of
+    b, b' and so on, and what does not depend on them.
     """
 
-    inertia: Array
-    compliance: Array
-    velocity: Array
-    torque: Array
-    torque_rate: Array
-    deflection: Array
+    terms: Array  # (order + 3, C, N)
+    below: Array  # of the order below
+    joint: Indices  # (C,)
+    effort: Array  # their shares of the torque of the joint (C, 1)
 
 
 class PathLimits:
     """Limits at places of a path p(u), shape (N, K, n).
 
-    The torque is m b' / 2 + c b + g with m = M p', c = M p'' + C(p, p') p' and g of the weight.
-    Of motors behind springs, torque and torque rate are those of motors without. K is 4, or 5 to
-    limit the second derivative of the torque.
+    Position, acceleration and torque, and what motors behind springs make of them, have the form
+    x = x0 b + x1 b' + x2: with ud^2 = b and 2 u2d = b' the acceleration is p'' b + p' b' / 2, and
+    the torque c b + m b' / 2 + g with m = M p', c = M p'' + C(p, p') p' and g of the weight. Then
+    xd = sqrt(b) x' and x2d = b' x' / 2 + b x''. Of motors behind springs, torque and torque rate
+    are those of motors without. K is 4, or 5 to limit the second derivative of the torque.
 
     Parameters
     ----------
-    model : RobotModel
+    robot : RobotLimits
         Of n joints.
-    limits : MotionLimits
-        Infinite where there are none.
     p : ndarray, shape (N, K, n)
         Positions and derivatives with respect to u [rad] or [m], K = 4 or 5.
-    drives : Drives, optional
-        Motors and springs that are limited too.
     """
 
-    def __init__(
-        self,
-        model: RobotModel,
-        limits: MotionLimits,
-        p: Array,
-        drives: Drives | None = None,
-    ) -> None:
-        self._model, self._p = model, p
-        weight, with_speed, more = _efforts_along(model, p)
-        c, c_rate = with_speed[:, 0], with_speed[:, 1]
-        m, m_rate = more[:, 0], more[:, 1] - 2.0 * c
-        n, of_joints = model.n_joints, LimitedJoints(model, limits)
+    def __init__(self, robot: RobotLimits, p: Array) -> None:
+        joints = LimitedJoints(robot.model, robot.limits)
+        self._model, self._p = robot.model, p
+        P, limits, orders = joints.motion(p), joints.limits, p.shape[1] - 2
         # Joints that move with the others have limits of their motion, but no efforts.
-        P, of_all = of_joints.motion(p), of_joints.limits
-        self._others = others = len(of_joints.names) - n
-        zero, none = np.zeros_like(P[:, 0]), np.zeros(n + others)
-        # Slopes in b, b' and b'', and what does not depend on them, (4, n, N): of acceleration and
-        # torque, which know no b''; of jerk / ud, torque rate / ud and velocity / ud.
-        of_rate = [
-            self._padded(each) for each in (c_rate, 0.5 * m_rate + c, 0.5 * m, weight[:, 1])
+        self._others = [(0, 0), (0, 0), (0, len(joints.names) - robot.model.n_joints)]
+        # Derivatives along u of x0, x1 and x2, (orders, 3, N, m).
+        P = np.moveaxis(P, 1, 0)
+        position, acceleration = np.zeros((2, orders, 3, *P.shape[1:]))
+        position[:, 2] = P[:orders]
+        acceleration[:, 0], acceleration[:, 1] = P[2:], 0.5 * P[1:-1]
+        torque = np.stack([self._padded(x) for x in _efforts_along(robot.model, p)], axis=1)
+        quantities = np.stack((position, acceleration, torque))
+        one = np.ones(len(joints.names))
+        zero = 0.0 * one
+        # Order of the derivative, shares of position, acceleration and torque, and the limit.
+        limited = [
+            (0, (zero, one, zero), limits.acceleration),
+            (0, (zero, zero, one), limits.effort),
+            (1, (zero, one, zero), limits.jerk),
+            (1, (zero, zero, one), limits.effort_dot),
+            (2, (zero, zero, one), limits.effort_ddot),
         ]
-        torque_terms = (
-            [P[:, 2], 0.5 * P[:, 1], zero],
-            [self._padded(each) for each in (c, 0.5 * m, weight[:, 0])],
-        )
-        rate_terms = (
-            [P[:, 3], 1.5 * P[:, 2], 0.5 * P[:, 1], zero],
-            of_rate,
-            [zero, zero, zero, P[:, 1]],
-        )
-        # What is limited, by its shares of these.
-        torque_shares = [
-            (_inverse(of_all.acceleration), none),
-            (none, _inverse(of_all.effort)),
-        ]
-        rate_shares = [
-            (_inverse(of_all.jerk), none, none),
-            (none, _inverse(of_all.effort_dot), none),
-        ]
-        if drives is not None:
-            # Joints without a motor have no inertia, and infinite limits.
-            inertia, compliance = map(self._padded, drives[:2])
-            velocity, torque, torque_rate, deflection = (
-                np.append(limit, np.full(others, np.inf)) for limit in drives[2:]
-            )
-            torque_shares += [
-                (inertia / torque, 1.0 / torque),
-                (none, compliance / deflection),
+        if robot.actuators is not None:
+            inertia, compliance, velocity, most, rate, deflection = _drives(robot, len(one))
+            limited += [
+                (0, (zero, inertia, one), most),
+                (0, (zero, zero, compliance), deflection),
+                (1, (one, zero, compliance), velocity),
+                (1, (zero, inertia, one), rate),
             ]
-            rate_shares += [
-                (none, compliance / velocity, 1.0 / velocity),
-                (inertia / torque_rate, 1.0 / torque_rate, none),
-            ]
-        self._kinds = [_rows(torque_shares, torque_terms), _rows(rate_shares, rate_terms)]
+        self._rows = [
+            _rows(quantities, k, [row[1:] for row in limited if row[0] == k])
+            for k in range(orders)
+        ]
         # Of the velocity all joints have one row, its square.
         self._squares = np.zeros((3, 1, len(p)))
-        self._squares[0, 0] = np.square(velocity_use(of_all, P)).max(axis=1)
-        if p.shape[1] > 4:
-            # Q'' is b' / 2 times Q' / ud, and b times the slope of that along u.
-            m_second = more[:, 2] - more[:, 1] - 5.0 * c_rate - weight[:, 1]
-            of_slope = [
-                with_speed[:, 2],
-                2.0 * c_rate + 0.5 * m_second,
-                m_rate + c,
-                0.5 * m,
-                weight[:, 2],
-            ]
-            of_slope = [self._padded(each) for each in of_slope]
-            second = [(none, _inverse(of_all.effort_ddot))]
-            self._kinds.append(_rows(second, ([zero] * 4, of_rate)))
-            self._of_slope = _rows(second, ([zero] * 5, of_slope)).terms
+        use = velocity_use(limits, np.moveaxis(P, 0, 1))
+        self._squares[0, 0] = np.square(use).max(axis=1)
 
     def _padded(self, of_joints: Array) -> Array:
         """Columns (..., n) of the joints, and zeros for those that move with them."""
-        if not self._others:
-            return of_joints
-        return np.pad(of_joints, [(0, 0)] * (of_joints.ndim - 1) + [(0, self._others)])
+        return np.pad(of_joints, self._others[-of_joints.ndim :])
 
     def __call__(self, b: Array) -> list[tuple[Array, Array]]:
         """Values and slopes at squared speeds and three derivatives (4, N); see `Limited`.
@@ -374,43 +283,117 @@ class PathLimits:
             derivative of the torque, if K is 5. Motors are among the torques and torque
             rates. Each is over its limit, so 1 is on it.
         """
-        root = np.sqrt(b[0])
-        torques, rates, *seconds = self._kinds
-        slopes = torques.terms[:2]
-        found = [(torques.terms[2] + slopes[0] * b[0] + slopes[1] * b[1], slopes)]
-        slopes = rates.terms[:3] * root
-        values = rates.terms[3] * root + np.einsum('kcn,kn->cn', slopes, b[:3])
-        slopes[0] += values / (2.0 * b[0])
-        found.append((values, slopes))
-        for kind in seconds:
-            terms = kind.terms
-            rate = terms[3] + np.einsum('kcn,kn->cn', terms[:3], b[:3])
-            slope = self._of_slope[4] + np.einsum('kcn,kn->cn', self._of_slope[:4], b)
-            slopes = b[0] * self._of_slope[:4]
-            slopes[:3] += 0.5 * b[1] * terms[:3]
-            slopes[0] += slope
-            slopes[1] += 0.5 * rate
-            found.append((0.5 * b[1] * rate + b[0] * slope, slopes))
-        if self._model.friction:
-            of_kinds = zip(found, self._kinds, _friction_along(self._model, self._p, b))
-            found = [
-                _with_friction(each, kind, [self._padded(x) for x in friction])
-                for each, kind, friction in of_kinds
-            ]
-        return [(self._squares[0] * b[0], self._squares[:1]), *found]
+        found, root = [(self._squares[0] * b[0], self._squares[:1])], np.sqrt(b[0])
+        for k, rows in enumerate(self._rows):
+            slopes = rows.terms[:-1].copy()
+            value = rows.terms[-1] + np.einsum('kcn,kn->cn', slopes, b[: k + 2])
+            if k == 1:
+                slopes, value = root * slopes, root * value
+                slopes[0] += value / (2.0 * b[0])
+            elif k == 2:
+                rate = rows.below[-1] + np.einsum('kcn,kn->cn', rows.below[:-1], b[:3])
+                slopes *= b[0]
+                slopes[:3] += 0.5 * b[1] * rows.below[:-1]
+                slopes[0] += value
+                slopes[1] += 0.5 * rate
+                value = 0.5 * b[1] * rate + b[0] * value
+            found.append((value, slopes))
+        if not self._model.friction:
+            return found
+        of_orders = _friction_along(self._model, self._p, b)
+        for (value, slopes), rows, friction in zip(found[1:], self._rows, of_orders):
+            for to, more in zip((value, *slopes), friction):
+                to += rows.effort * self._padded(more).T[rows.joint]
+        return found
 
 
-def _inverse(limit: Array) -> Array:
-    """One over limits; what has a limit of zero is at rest, see `uniform_scaling`."""
-    return np.divide(1.0, limit, out=np.zeros(len(limit)), where=limit > 0.0)
+def _rows(
+    quantities: Array, k: int, limited: Sequence[tuple[tuple[Array, ...], Array]]
+) -> _Rows:
+    """Rows of order k where there is a limit; what has a limit of zero is at rest.
+
+    Parameters
+    ----------
+    quantities : ndarray, shape (3, orders, 3, N, m)
+        Derivatives along u of x0, x1 and x2 of position, acceleration and torque.
+    k : int
+        Order of the derivative.
+    limited : sequence of tuple
+        Shares of the quantities, (m,) each, and limits (m,).
+
+    Returns
+    -------
+    _Rows
+    """
+    terms, joints, weights = [], [], []
+    for shares, limit in limited:
+        joint = np.flatnonzero(np.isfinite(limit) & (limit > 0.0))
+        weight = np.stack(shares)[:, joint] / limit[joint]
+        terms.append(np.einsum('qc,qkxnc->kxcn', weight, quantities[..., joint]))
+        joints.append(joint)
+        weights.append(weight[2])
+    x = np.concatenate(terms, axis=2)
+    effort = np.concatenate(weights)[:, None]
+    return _Rows(_factors(x, k), _factors(x, max(k - 1, 0)), np.concatenate(joints), effort)
 
 
-def _efforts_along(model: RobotModel, p: Array) -> tuple[Array, Array, Array]:
-    """Efforts (N, K - 2, n) of the weight, with the speed ud = 1, and what u2d = 1 adds to both.
+def _factors(x: Array, k: int) -> Array:
+    """Factors of b, b' and so on in the derivative k along u of x0 b + x1 b' + x2, and the rest.
 
-    With ud = 1: g + c, g' + c', g'' + c''. With ud = 2: g + 4 c, 2 g' + 8 c', 4 g'' + 16 c''. With
-    ud = u2d = 1 the torque has m more, its rate 2 c + m', and the derivative of that
-    g' + 2 c + 5 c' + m' + m''.
+    Parameters
+    ----------
+    x : ndarray, shape (K, 3, C, N)
+        Derivatives along u of x0, x1 and x2.
+    k : int
+
+    Returns
+    -------
+    ndarray, shape (k + 3, C, N)
+    """
+    factors = np.zeros((k + 3, *x.shape[2:]))
+    for j in range(k + 1):
+        factors[j : j + 2] += comb(k, j) * x[k - j, :2]
+    factors[-1] = x[k, 2]
+    return factors
+
+
+def _drives(robot: RobotLimits, count: int) -> Array:
+    """Motors of joints that have one, and springs that are linear.
+
+    Parameters
+    ----------
+    robot : RobotLimits
+    count : int
+        Number of joints m.
+
+    Returns
+    -------
+    ndarray, shape (6, m)
+        Inertia of the motor, compliance of its spring, zero without; limits of velocity, torque
+        and torque rate of the motor and of the deflection, infinite without.
+    """
+    from hodyn_ros.actuators.springs import LinearSpring
+
+    assert robot.actuators is not None and robot.motor_limits is not None
+    drives = np.repeat([[0.0], [0.0], *[[np.inf]] * 4], count, axis=1)
+    *of_motors, of_springs = robot.motor_limits
+    for item in robot.actuators.driven:
+        joint, spring = item.joint, getattr(item.actuator, 'spring', None)
+        if len(item.actuator.motor_inertias) == 1:
+            drives[0, joint] = item.actuator.motor_inertias[0]
+            drives[2:5, joint] = [limit[item.motors.start] for limit in of_motors]
+            if isinstance(spring, LinearSpring):
+                drives[1, joint] = 1.0 / spring.stiffness
+                drives[5, joint] = min(of_springs[joint], spring.max_deflection)
+    return drives
+
+
+def _efforts_along(model: RobotModel, p: Array) -> Array:
+    """Factors c, m / 2 and g of the torque along a path with their derivatives.
+
+    With ud = 1 inverse dynamics gives g + c, g' + c', g'' + c''; with ud = 2 g + 4 c, 2 g' + 8 c',
+    4 g'' + 16 c''. With ud = u2d = 1 the torque has m more, its rate 2 c + m', and the derivative
+    of that g' + 2 c + 5 c' + m' + m''.
 
     Parameters
     ----------
@@ -420,66 +403,38 @@ def _efforts_along(model: RobotModel, p: Array) -> tuple[Array, Array, Array]:
 
     Returns
     -------
-    weight : ndarray, shape (N, K - 2, n)
-        g, g', g''.
-    with_speed : ndarray, shape (N, K - 2, n)
-        c, c', c''.
-    more : ndarray, shape (N, K - 2, n)
-        What u2d = 1 adds, see above.
+    ndarray, shape (3, K - 2, N, n)
     """
-    slow = rigid_efforts(model, p)
-    twice = at_rate(rigid_efforts(model, at_rate(p, 2.0)), 0.5)
-    with_speed = (twice - slow) / 3.0
     speeding = p.copy()
     speeding[:, 2] += p[:, 1]
     speeding[:, 3] += 3.0 * p[:, 2]
     speeding[:, 4:] += (6.0 * p[:, 3] + 3.0 * p[:, 2])[:, None]
-    more = rigid_efforts(model, speeding) - slow
-    return slow - with_speed, with_speed, more
+    slow, twice, more = (
+        np.moveaxis(at_rate(rigid_efforts(model, at_rate(each, s)), 1.0 / s), 1, 0)
+        for each, s in ((p, 1.0), (p, 2.0), (speeding, 1.0))
+    )
+    c = (twice - slow) / 3.0
+    g, m = slow - c, more - slow
+    m[1] -= 2.0 * c[0]
+    if len(m) > 2:
+        m[2] -= g[1] + 2.0 * c[0] + 5.0 * c[1] + m[1]
+    return np.stack((c, 0.5 * m, g))
 
 
-class _Rows(NamedTuple):
-    """Limited quantities of one kind, each of a joint, over their limits."""
-
-    terms: Array  # (T, C, N)
-    joint: Indices  # (C,)
-    effort: Array  # their shares of the torque of the joint (C, 1)
-
-
-def _rows(shares: Sequence[tuple[Array, ...]], terms: Sequence[Sequence[Array]]) -> _Rows:
-    """Rows of the shares that are not zero; their second one is that of the torque.
+def limits_along(robot: RobotLimits, path: RestingPath) -> Callable[[Array], PathLimits]:
+    """Limits at places (N,) of a path, as functions of the squared speed there.
 
     Parameters
     ----------
-    shares : sequence of tuples of ndarray, shape (n,)
-        One tuple for each limited quantity: the parts that it has of each group of terms,
-        over its limit.
-    terms : sequence of sequences of ndarray, shape (N, n)
-        Groups, each with T terms.
+    robot : RobotLimits
+    path : RestingPath
 
     Returns
     -------
-    _Rows
+    callable
     """
-    joints = [np.flatnonzero(np.sum(share, axis=0)) for share in shares]
-    rows = [
-        np.sum([np.multiply(x, y) for x, y in zip(terms, share)], axis=0)[..., joint]
-        for share, joint in zip(shares, joints)
-    ]
-    efforts = [share[1][joint] for share, joint in zip(shares, joints)]
-    together = np.ascontiguousarray(np.swapaxes(np.concatenate(rows, axis=2), 1, 2))
-    return _Rows(together, np.concatenate(joints), np.concatenate(efforts)[:, None])
-
-
-def _with_friction(
-    found: tuple[Array, Array], rows: _Rows, friction: Sequence[Array]
-) -> tuple[Array, Array]:
-    """Values and slopes with those of the friction (N, n)."""
-    value, *in_b = (rows.effort * each.T[rows.joint] for each in friction)
-    slopes = found[1].copy()
-    for slope, more in zip(slopes, in_b):
-        slope += more
-    return found[0] + value, slopes
+    highest = 3 + bool(np.isfinite(robot.limits.effort_ddot).any())
+    return lambda places: PathLimits(robot, path(places, highest))
 
 
 def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array, ...], ...]:

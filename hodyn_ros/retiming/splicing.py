@@ -29,7 +29,7 @@ from hodyn_ros.trajectory.waypoints import Waypoints
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
-    from hodyn_ros.retiming.program import Program
+    from hodyn_ros.retiming.quadratic_program import Program
 
 _FEWEST, _MOST = 10, 2000  # knots of a motion, after the first one
 
@@ -107,7 +107,7 @@ def splice(
     motion, state, end = _in_progress(current, join, model.n_joints, stop_duration)
     times, positions = _targets(model, limits, chunk, state, join)
     intervals = _steps(max(times[-1] + stop_duration, end) - join, step)
-    from hodyn_ros.retiming.program import program_of  # It loads SciPy.
+    from hodyn_ros.retiming.quadratic_program import program_of  # It loads SciPy.
 
     knots = join + step * np.arange(intervals + 1.0)
     wanted = np.stack([np.interp(knots, times, column) for column in positions.T], axis=1)

@@ -8,7 +8,7 @@ from support.command_tools import NAMES, as_json, call, efforts_of, swinging, wr
 from support.plotting_tools import Page
 
 from hodyn_ros import RobotModel
-from hodyn_ros.files import Results
+from hodyn_ros.files import Samples
 from hodyn_ros.model import motion_limits
 from hodyn_ros.plotting import html_report, plot_efforts, plot_joint, view
 
@@ -16,7 +16,7 @@ TIMES = np.linspace(0.0, 1.0, 61)
 MOTION = swinging(TIMES, 1.0, 6.0)
 EFFORTS = efforts_of(MOTION)
 MODEL = RobotModel.from_urdf('two_link')
-RESULTS = Results(NAMES, TIMES, MOTION, EFFORTS, name='fast.csv')
+RESULTS = Samples(NAMES, TIMES, MOTION, EFFORTS, name='fast.csv')
 
 
 def test_the_report_says_what_check_says_in_json(tmp_path, capsys):

@@ -1,10 +1,10 @@
-"""From samples to efforts: where derivatives come from, and that parts have no seams."""
+"""From samples to efforts: where derivatives come from, and what the motors do."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.io_cases import model, part, samples, swing
+from support.io_cases import model, samples, swing
 
 from hodyn_ros import Wrench, inverse_dynamics
 from hodyn_ros.actuators import (
@@ -18,15 +18,10 @@ from hodyn_ros.errors import (
     MotionError,
     WrenchError,
 )
-from hodyn_ros.files import Samples, compute, compute_stream, join_results, to_motion
+from hodyn_ros.files import Samples, compute, to_motion
 from hodyn_ros.trajectory.smoother import smooth
 
 MODEL = model()
-
-
-def parts_of(whole, *cuts):
-    ends = [0, *cuts, len(whole)]
-    return [part(whole, first, last) for first, last in zip(ends, ends[1:])]
 
 
 def elastic():
@@ -99,34 +94,12 @@ def test_what_is_less_certain_than_it_is_large_is_given_and_said():
     assert not [remark for remark in quiet if remark.startswith('Less certain')]
 
 
-@pytest.mark.parametrize('cuts', [(1, 2, 3, 50, 51, 900), tuple(range(10, 1500, 10))])
-def test_estimates_of_parts_are_those_of_the_whole(cuts):
-    whole = measured()
-    expected = compute(MODEL, whole)
-    found = join_results(list(compute_stream(MODEL, parts_of(whole, *cuts))))
-    np.testing.assert_array_equal(found.times, expected.times)
-    np.testing.assert_array_equal(found.motion, expected.motion)
-    np.testing.assert_allclose(found.effort, expected.effort, rtol=1e-9, atol=1e-9)
-    assert found.remarks == expected.remarks
-
-
 def test_too_few_measurements_give_an_error_not_an_empty_result():
     with pytest.raises(MotionError, match='nothing could be estimated.*max_gap'):
-        compute(MODEL, part(measured(), 0, 20))
+        compute(MODEL, measured().at(slice(20)))
     slow = replace(measured(), times=np.arange(1500.0))
     with pytest.raises(MotionError, match='intervals of less than 0.1 s'):
         compute(MODEL, slow)
-
-
-@pytest.mark.parametrize('cuts', [(1, 2, 150), tuple(range(1, 200))])
-def test_efforts_and_motors_of_parts_are_those_of_the_whole(cuts):
-    whole = samples()
-    expected = compute(MODEL, whole, actuators=elastic())
-    stream = compute_stream(MODEL, parts_of(whole, *cuts), actuators=elastic())
-    found = join_results(list(stream))
-    np.testing.assert_allclose(found.effort, expected.effort, rtol=1e-10, atol=1e-10)
-    for ours, theirs in zip(found.motors, expected.motors):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
 def test_wrenches_are_cut_to_what_is_needed_and_refused_if_it_is_not_there():
@@ -201,4 +174,4 @@ def test_actuators_of_another_robot_are_refused():
     ):
         compute(MODEL, samples(), actuators=other)
     with pytest.raises(MotionError, match='no samples'):
-        list(compute_stream(MODEL, []))
+        compute(MODEL, samples(0))

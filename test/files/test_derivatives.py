@@ -8,7 +8,7 @@ import pytest
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import MotionError
-from hodyn_ros.files import Samples, compute_stream, to_motion
+from hodyn_ros.files import Samples, compute, to_motion
 from hodyn_ros.trajectory.planning import plan_motion
 from hodyn_ros.trajectory.references import panda_sinusoids
 from hodyn_ros.trajectory.waypoints import Waypoints
@@ -109,14 +109,8 @@ def test_contradictions_are_refused_whichever_way_the_motion_is_taken(wrong):
 def test_contradictions_are_found_in_any_part_of_a_long_motion():
     times, motion = at(1000)
     motion[6500:6600, 1, 0] += 1.0
-
-    def parts():
-        for first in range(0, len(times), 1000):
-            rows = slice(first, first + 1000)
-            yield samples(times[rows], motion[rows], first=first)
-
     with pytest.raises(MotionError, match=r'panda_joint1 .* at 6\.[56]'):
-        list(compute_stream(MODEL, parts()))
+        compute(MODEL, samples(times, motion))
 
 
 def test_waypoints_may_have_any_velocities_and_few_samples_anything():

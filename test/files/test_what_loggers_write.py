@@ -1,19 +1,12 @@
 """Files as loggers, planners and spreadsheets leave them are read, or refused by their cause."""
 
-import os
-
 import numpy as np
 import pytest
 
 from hodyn_ros.errors import FileError
 from hodyn_ros.files import (
-    Results,
-    iterate_motion,
     read_motion,
-    read_results,
-    write_results,
 )
-from hodyn_ros.model.provenance import Provenance
 
 ROWS = '0,1,2\n0.1,1.5,2.5\n0.2,2,3\n'
 
@@ -68,17 +61,14 @@ def test_joints_alone_are_refused_with_the_title_that_they_should_have(tmp_path)
         read_motion(written(tmp_path, f't,yaw,shoulder\n{ROWS}'))
 
 
-@pytest.mark.parametrize('chunk', [2, 1, 100])
-def test_samples_before_the_first_position_and_repeated_ones_are_left_out(tmp_path, chunk):
+def test_samples_before_the_first_position_and_repeated_ones_are_left_out(tmp_path):
     rows = 'nan,1 0,nan 1,2 1,2 3,4 3,4'.split()
     lines = [f'{t},{row}' for t, row in zip((0.0, 0.1, 0.2, 0.2, 0.3, 0.3), rows)]
     path = written(tmp_path, '\n'.join(['time,a.position,b.position', *lines]))
-    parts = list(iterate_motion(path, chunk=chunk))
-    np.testing.assert_array_equal(np.concatenate([p.times for p in parts]), [0.2, 0.3])
-    np.testing.assert_array_equal(
-        np.concatenate([p.motion[:, 0] for p in parts]), [[1.0, 2.0], [3.0, 4.0]]
-    )
-    early, twice = read_motion(path).remarks
+    found = read_motion(path)
+    np.testing.assert_array_equal(found.times, [0.2, 0.3])
+    np.testing.assert_array_equal(found.motion[:, 0], [[1.0, 2.0], [3.0, 4.0]])
+    early, twice = found.remarks
     assert early.endswith('left out: 2.')
     assert 'first is at 0.2 s' in twice
 
@@ -120,40 +110,3 @@ def test_text_of_spreadsheets_in_utf_16_is_named(tmp_path, encoding):
     path = written(tmp_path, f'time,ä.position,b.position\n{ROWS}', encoding=encoding)
     with pytest.raises(FileError, match='UTF-16'):
         read_motion(path)
-
-
-def results(start, values):
-    times, shape = np.arange(3.0), (3, 1, 1)
-    motion = np.reshape(values, shape)
-    return Results(
-        ('a',),
-        times,
-        motion,
-        np.zeros(shape),
-        start=start,
-        joint_units=('rad',),
-        provenance=Provenance('arm', 'arm.urdf', 64 * 'a', (), '9'),
-    )
-
-
-def test_metadata_beside_a_table_are_not_those_of_another_table_in_its_place(tmp_path):
-    path = tmp_path / 'x.csv'
-    write_results(path, results(10**18, [1.0, 2.0, 3.0]))
-    assert (read_results(path).start, read_results(path).provenance.robot) == (
-        10**18,
-        'arm',
-    )
-    first, *rows = path.read_text().splitlines()
-    path.write_text('\n'.join([first, *(row.replace('2', '7') for row in rows)]))
-    assert (read_results(path).start, read_results(path).provenance) == (0, Provenance())
-    assert read_motion(path).start == 0
-
-
-def test_a_file_that_nobody_may_write_is_not_replaced(tmp_path):
-    path = tmp_path / 'x.csv'
-    write_results(path, results(0, [1.0, 2.0, 3.0]))
-    os.chmod(path, 0o444)
-    before = path.read_bytes()
-    with pytest.raises(FileError, match=r'x\.csv cannot be written: permission denied'):
-        write_results(path, results(0, [4.0, 5.0, 6.0]))
-    assert path.read_bytes() == before

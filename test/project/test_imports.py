@@ -122,7 +122,7 @@ def test_the_contract_uses_names_of_the_reference_alone():
     assert files
     used = {path.name: [*beyond_the_face(ast.parse(path.read_text()))] for path in files}
     assert {name: names for name, names in used.items() if names} == {}
-    inner = 'from hodyn_ros.files.csv_table import x\nfrom hodyn_ros.lie import so3\na._b'
+    inner = 'from hodyn_ros.files.tables import x\nfrom hodyn_ros.lie import so3\na._b'
     assert len([*beyond_the_face(ast.parse(inner))]) == 3
 
 

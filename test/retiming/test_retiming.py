@@ -1,5 +1,7 @@
 """Fast time laws on a path: limits kept everywhere, and what cannot be retimed."""
 
+from contextlib import suppress
+
 import numpy as np
 import pinocchio
 import pytest
@@ -15,7 +17,7 @@ from hodyn_ros import RobotModel, friction, inverse_dynamics
 from hodyn_ros.errors import ScalingError
 from hodyn_ros.model import find_violations, motion_limits
 from hodyn_ros.resources import share_file
-from hodyn_ros.retiming import retime
+from hodyn_ros.retiming import new_timing, retime, stretched
 from hodyn_ros.trajectory import fit_spline, jtc_motion
 
 RAIL = RobotModel.from_urdf(robots.OTHER_JOINTS)  # 1 kg
@@ -125,7 +127,7 @@ def test_limits_are_kept_on_every_segment_though_intervals_are_few():
     motion = result.motion
     # Instants at which the motion passes the knots of its path.
     t = np.linspace(0.0, motion.duration, 400_001)
-    knots = np.interp(path.times, result.parameter(t, 1)[:, 0], t)
+    knots = np.interp(path.times, result.parameter(t, 0)[:, 0, 0], t)
     assert excess(LIMITS, motion, knots, 23) == 0.0
     assert result.duration <= result.uniform_duration
 
@@ -181,7 +183,7 @@ def test_position_between_samples_is_refused():
         retime(RAIL, path, unlimited(1, velocity=1.0, upper=highest - 1e-7))
 
 
-def test_path_that_must_be_followed_fast_is_refused_with_its_factors():
+def test_path_that_must_be_followed_fast_is_refused_with_what_its_weight_needs():
     # Up to where the weight is too much, and back: only with swing.
     pendulum = RobotModel.from_urdf(
         robots.robot(
@@ -195,7 +197,18 @@ def test_path_that_must_be_followed_fast_is_refused_with_its_factors():
     hanging = angles[:-1][(weight[:-1] < 0.0) & (weight[1:] >= 0.0)][0]
     path = fit_spline([0.0, 1.0, 2.0], [[hanging], [hanging + 1.2], [hanging]])
     limits = unlimited(1, effort=0.97 * weight.max() * np.sin(1.2))
-    with pytest.raises(ScalingError, match='cannot be followed slowly') as caught:
+    with pytest.raises(ScalingError, match='hold still') as caught:
         retime(pendulum, path, limits)
-    ((fastest, slowest),) = caught.value.intervals
-    assert 0.0 < fastest < slowest < np.inf
+    found = caught.value.limiting
+    assert abs(found.value) == pytest.approx(weight.max() * np.sin(1.2), rel=1e-3)
+    assert found[:2] == ('effort', 'swing') and found.time == pytest.approx(1.0, abs=0.01)
+    # It is no timing that is asked for where it keeps its limits as it is.
+    times = np.linspace(0.0, 2.0, 201)
+    for factor in np.geomspace(0.1, 3.0, 100):
+        given = factor * times, stretched(path(times), factor)
+        with suppress(ScalingError):
+            kept = new_timing(
+                pendulum, None, limits, timing='uniform', slower_only=True, given=given
+            )
+            break
+    assert kept.factor == 1.0 and kept.duration == 2.0 * factor

@@ -51,7 +51,7 @@ def write_table(path, times, motion, names=NAMES, **columns):
 def read_table(path):
     """Columns of a table by their titles, without units."""
     with Path(path).open(newline='') as file:
-        titles, *rows = csv.reader(file)
+        titles, *rows = csv.reader(line for line in file if line[0] != '#')
     values = np.array(rows, dtype=float).T
     return dict(zip((title.partition(' [')[0] for title in titles), values))
 

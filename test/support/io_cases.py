@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from support.robots import TWO_LINK
 
 from hodyn_ros import RobotModel, Wrench
-from hodyn_ros.actuators import MotorMotion
-from hodyn_ros.files import Results, Samples
+from hodyn_ros.files import Samples
 
 START = 1_700_000_000_123_456_789
 """Instant in nanoseconds that no float64 of seconds can hold."""
@@ -35,38 +32,25 @@ def samples(count=200, orders=5, **changes) -> Samples:
     return Samples(robot.joint_names, times, swing(times, orders=orders), **changes)
 
 
-def part(whole: Samples, first: int, last: int) -> Samples:
-    """The samples from `first` up to, without, `last`."""
-    rows = slice(first, last)
-    return replace(
-        whole,
-        times=whole.times[rows],
-        motion=whole.motion[rows],
-        wrenches=tuple(replace(w, values=w.values[rows]) for w in whole.wrenches),
-        stiffness={name: series[rows] for name, series in whole.stiffness.items()},
-        first=whole.first + first,
-    )
-
-
-def results(count=40, seed=0, wrenches=True, motors=True) -> Results:
+def results(count=40, seed=0, wrenches=True, motors=True) -> Samples:
     """Results with random numbers in all fields."""
     random = np.random.default_rng(seed)
     times = np.sort(random.uniform(0.0, 2.0, count))
     links = (('tool', 'hybrid', 'on_robot'), ('fore arm', 'body', 'on_environment'))
-    motor = MotorMotion(
-        random.normal(size=(count, 3, 3)),
-        random.normal(size=(count, 1, 3)),
-        random.normal(size=(count, 3, 2)),
-    )
-    return Results(
+    of_motors = {
+        'motor_position': random.normal(size=(count, 3, 3)),
+        'motor_torque': random.normal(size=(count, 1, 3)),
+        'deflection': random.normal(size=(count, 3, 2)),
+        'motor_names': ('shoulder', 'elbow_motor1', 'elbow_motor2'),
+        'motor_joints': ('shoulder', 'elbow', 'elbow'),
+    }
+    return Samples(
         joint_names=('shoulder', 'elbow'),
         times=times,
         motion=random.normal(size=(count, 5, 2))
         * 10.0 ** random.integers(-9, 9, (count, 5, 2)),
         effort=random.normal(size=(count, 3, 2)),
-        motors=motor if motors else None,
-        motor_names=('shoulder', 'elbow_motor1', 'elbow_motor2') if motors else (),
-        motor_joints=('shoulder', 'elbow', 'elbow') if motors else (),
+        **(of_motors if motors else {}),
         start=START,
         source='given',
         base_link='base',

@@ -10,7 +10,7 @@ import numpy as np
 
 from hodyn_ros import inverse_dynamics
 from hodyn_ros.actuators import motor_motion
-from hodyn_ros.files import Results
+from hodyn_ros.files import Samples
 from hodyn_ros.identification import (
     Comparison,
     Doubt,
@@ -39,11 +39,12 @@ def results_of(model, actuators=None, name='swing.csv', **motion_options):
     motors = {}
     if actuators is not None:
         owners = actuators.joint_of_motor.tolist()
-        motors['motors'] = motor_motion(actuators, motion)
+        names = ('motor_position', 'motor_torque', 'deflection')
+        motors |= zip(names, motor_motion(actuators, motion))
         motors['motor_names'] = actuators.motor_names
         motors['motor_joints'] = tuple(model.joint_names[i] for i in owners)
     effort = inverse_dynamics(model, motion)
-    return Results(model.joint_names, times, motion, effort, name=name, **motors)
+    return Samples(model.joint_names, times, motion, effort, name=name, **motors)
 
 
 def comparison_of(model, name='swing.csv', explanations=None):

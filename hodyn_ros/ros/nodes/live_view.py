@@ -14,7 +14,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from hodyn_ros.errors import RequestError
-from hodyn_ros.files import Results
+from hodyn_ros.files import Samples
 from hodyn_ros.plotting.scene import Scene
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import EFFORT_FIELDS, MOTION_FIELDS, flat, values_of
@@ -89,7 +89,7 @@ class LiveView(Node):
             self._start = self._start or stamps[0]
             times = (np.array(stamps) - self._start) / NANOSECONDS
             motion, effort = np.split(np.array(rows), [_ORDERS], axis=1)
-            results = Results.of_model(self._scene.model, times, motion, effort)
+            results = Samples.of_model(self._scene.model, times, motion, effort)
             self._scene.record(name, results)
         try:
             self._keep()

@@ -185,7 +185,7 @@ def unpacked(task: Task) -> JointTrajectory:
 
 def prepare_chunks() -> None:
     """Load what the first chunk would have to wait for."""
-    from hodyn_ros.retiming.program import program_of
+    from hodyn_ros.retiming.quadratic_program import program_of
 
     program_of(100)
 

@@ -17,7 +17,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Violation
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.retiming.scaling import Limiting
-from hodyn_ros.retiming.timings import new_timing
+from hodyn_ros.retiming.timing import new_timing
 from hodyn_ros.ros.base.conversions import requested_waypoints, violation_message
 from hodyn_ros.ros.planner.answers import LEFT_OUT, error_code
 from hodyn_ros.ros.planner.controllers import controller_message
@@ -108,7 +108,7 @@ def _retimed(
         duration=found.duration,
         duration_before=found.duration_before,
         standstill=found.standstill,
-        path_deviation=found.deviation,
+        path_deviation=float(found.deviation.max()),
         effort_error=points.error,
         limiting=_limit_messages(found.limiting if found.is_fastest else None, start),
         warnings=[

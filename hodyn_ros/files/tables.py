@@ -1,0 +1,349 @@
+"""Tables in files: comma-separated values, arrays of NumPy, Apache Parquet; see doc/files.rst."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.errors import FileError
+from hodyn_ros.files.columns import TableFile, samples_of, table_of, titles_as_text
+from hodyn_ros.files.formats import Format, Wanted
+from hodyn_ros.files.memory import refuse_beyond_memory
+from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME
+from hodyn_ros.files.samples import Samples
+from hodyn_ros.names import listed
+from hodyn_ros.resources import optional_import_module
+
+_DELIMITERS = ',;\t '
+_LONGEST_LINE = 10_000_000  # characters; what is longer is no table
+_PREFIX = 'hodyn.'  # of metadata of Parquet
+_COPIES = 3  # of a table that are in memory while it is read
+
+
+@dataclass(frozen=True)
+class TableFormat(Format):
+    """Tables with a column for each quantity of each joint."""
+
+    suffixes: tuple[str, ...]
+    read: Callable[[Path, Sequence[str] | None], TableFile]
+    """Opens a file, with joint names for those that have none."""
+    put: Callable[[Path, Mapping[str, Array], Mapping[str, str]], None]
+    """Writes columns and lines as `table_of` makes them."""
+
+    def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+        """Read the motion of a table.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            The table.
+        wanted : Wanted
+            Joint names for tables without them, and how all wrenches are expressed.
+
+        Yields
+        ------
+        Samples
+            One.
+
+        Raises
+        ------
+        FileError
+            If the columns or the metadata make no motion, or a row cannot be read.
+        """
+        table = self.read(path, wanted.joint_names)
+        yield samples_of(table, str(path), wanted.expressed_in, wanted.acting)
+
+    def write(self, path: Path, results: Samples, storage: str) -> None:
+        """Write a table.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            File that is written.
+        results : Samples
+        storage : str
+            Of bags; not used.
+        """
+        self.put(path, *table_of(results))
+
+
+def _read_csv(path: Path, joint_names: Sequence[str] | None) -> TableFile:
+    """Read the head of a table in UTF-8, after which its rows can be read.
+
+    Lines that begin with # stand before the line of titles and may hold metadata as
+    `# key: value`; the delimiter is a comma, semicolon or tab, else spaces.
+    """
+    lines: dict[str, str] = {}
+    with path.open(encoding='utf-8-sig') as file:
+        head = 0
+        for line in _lines(file, path):
+            head += 1
+            if line.startswith('#'):
+                key, colon, value = line[1:].partition(':')
+                if colon:
+                    lines[key.strip()] = value.strip()
+            elif line.strip():
+                break
+        else:
+            raise FileError(
+                f'{path} is empty; expected a line with the names of the columns.'
+            )
+        length = len(file.readline(_LONGEST_LINE))
+    # Titles have spaces in them, too, so that these divide a line that nothing else does.
+    others = max(_DELIMITERS[:-1], key=line.count)
+    delimiter = others if others in line else None
+    titles = _cells(line, delimiter)
+    count = path.stat().st_size / max(length, 1)
+    refuse_beyond_memory(str(path), 8.0 * _COPIES * count * len(titles))
+
+    def columns(places: Sequence[int]) -> Sequence[Array]:
+        for way in (_by_arrow, _by_numpy):
+            try:
+                return way(path, head, delimiter, len(titles), places)
+            except (ImportError, ValueError):
+                pass  # Quoted cells, empty ones, or something that is to be named.
+        return _one_by_one(path, head, delimiter, titles, places)
+
+    return TableFile(titles, lines, columns)
+
+
+def _by_arrow(
+    path: Path, head: int, delimiter: str | None, width: int, places: Sequence[int]
+) -> Sequence[Array]:
+    """Columns of a CSV by pyarrow, where it is installed."""
+    library: Any = import_module('pyarrow.csv')
+    names = [str(place) for place in range(width)]
+    table = library.read_csv(
+        path,
+        library.ReadOptions(skip_rows=head, column_names=names),
+        library.ParseOptions(delimiter=delimiter or ' ', quote_char=False),
+        library.ConvertOptions(
+            column_types=dict.fromkeys(names, 'float64'),
+            include_columns=[names[place] for place in places],
+            null_values=[''],
+        ),
+    )
+    return [column.to_numpy() for column in table.columns]
+
+
+def _by_numpy(
+    path: Path, head: int, delimiter: str | None, width: int, places: Sequence[int]
+) -> Sequence[Array]:
+    """Columns of a CSV that holds nothing but numbers."""
+    values = np.loadtxt(
+        path,
+        delimiter=delimiter,
+        comments=None,
+        skiprows=head,
+        ndmin=2,
+        encoding='utf-8-sig',
+    )
+    if values.shape[1] != width:
+        raise ValueError('other cells than titles')
+    return [values[:, place] for place in places]
+
+
+def _one_by_one(
+    path: Path,
+    head: int,
+    delimiter: str | None,
+    titles: Sequence[str],
+    places: Sequence[int],
+) -> Sequence[Array]:
+    """Columns of a CSV cell by cell, in which the first that is no number is named."""
+    rows: list[list[float]] = []
+    with path.open(encoding='utf-8-sig') as file:
+        for number, line in enumerate(_lines(file, path), 1):
+            if number <= head or line.isspace():
+                continue
+            cells = _cells(line, delimiter)
+            if len(cells) != len(titles):
+                raise FileError(
+                    f'{path}, line {number}: {len(cells)} cells, expected {len(titles)}, one for '
+                    'each column.'
+                )
+            try:
+                rows.append([])
+                for place in places:
+                    rows[-1].append(float(cells[place].strip() or 'nan'))
+            except ValueError:
+                comma = re.fullmatch(r'\s*-?\d+,\d+\s*', cells[place]) is not None
+                title = titles[place].partition(' [')[0]
+                raise FileError(
+                    f'{path}, line {number}, column {title!r}: {cells[place][:80]!r}, expected a '
+                    f'number{" with a point in place of the comma" * comma}.'
+                ) from None
+    return list(np.array(rows).reshape(-1, len(places)).T)
+
+
+def _cells(line: str, delimiter: str | None) -> list[str]:
+    """Cells of a line."""
+    if delimiter is None:
+        return line.split()
+    return next(csv.reader([line], delimiter=delimiter))
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """Lines of a text, each with its end; refuses one that is too long for a table."""
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise FileError(f'{path} has a line that is too long for a table.')
+        yield line
+
+
+def _write_csv(path: Path, columns: Mapping[str, Array], lines: Mapping[str, str]) -> None:
+    """Write lines and titles, then numbers with all digits that it takes to read them back."""
+    titles, beside = titles_as_text(lines)
+    with path.open('w', encoding='utf-8', newline='') as file:
+        file.writelines(f'# {key}: {value}\n' for key, value in beside.items())
+        csv.writer(file, lineterminator='\n').writerow(titles)
+        try:
+            library: Any = import_module('pyarrow.csv')
+        except ImportError:
+            rows = zip(*(column.tolist() for column in columns.values()))
+            file.writelines(','.join(map(repr, row)) + '\n' for row in rows)
+            return
+        file.flush()
+        table = import_module('pyarrow').table(dict(columns))
+        library.write_csv(table, file.buffer, library.WriteOptions(include_header=False))
+
+
+def _read_npz(path: Path, joint_names: Sequence[str] | None) -> TableFile:
+    """Read arrays (N,) under the titles of columns, or some with several axes by their names."""
+    with np.load(path, allow_pickle=False) as file:
+        size = sum(item.file_size for item in file.zip.infolist())
+        refuse_beyond_memory(str(path), float(_COPIES * size))
+        arrays: dict[str, Any] = dict(file)
+    if joint_names is not None:
+        arrays.setdefault('joint_names', np.array(joint_names))
+    lines = {name: str(values) for name, values in arrays.items() if not values.ndim}
+    for what, names in _SAID.items():
+        said = [arrays[name].astype(str).tolist() for name in names if name in arrays]
+        lines |= {f'{what} {who}': ' '.join(words) for who, *words in zip(*said) if words}
+    columns: dict[str, Array] = {}
+    for name, values in arrays.items():
+        if values.ndim > 1 and name in _ARRAYS:
+            if twice := columns.keys() & (found := _columns_in(path, name, arrays)):
+                raise FileError(
+                    f'{path}: {name!r} and another array hold {sorted(twice)[0]!r}; leave one out.'
+                )
+            columns |= found
+        elif values.ndim and values.dtype.kind in 'fiu':
+            columns[name] = values
+    titles = list(columns)
+
+    def numbers(place: int) -> Array:
+        values = columns[titles[place]]
+        if values.shape != arrays[TIME].shape:
+            raise FileError(
+                f'{path}: {titles[place]!r} has shape {values.shape}, but time has '
+                f'{arrays[TIME].shape}; expected as many.'
+            )
+        return np.asarray(values, dtype=np.float64)
+
+    return TableFile(titles, lines, lambda places: list(map(numbers, places)))
+
+
+_ARRAYS: dict[str, tuple[Sequence[str], str]] = {
+    **{name: ((name,), 'joint_names') for name in MOTION[:5]},
+    **{what: (names, owners) for what, (names, _, owners) in QUANTITIES.items()},
+}
+"""Columns of an owner that an array with several axes stands for, and who names the owners."""
+_SAID = {
+    'wrench': ('wrench_links', 'wrench_expressed_in', 'wrench_acting'),
+    'motor': ('motor_names', 'motor_joints'),
+}
+
+
+def _columns_in(path: Path, name: str, arrays: Mapping[str, Any]) -> dict[str, Array]:
+    """Columns of an array (N, n), (N, orders, n), or (N, W, orders, 6) of wrenches."""
+    (names, of), values = _ARRAYS[name], arrays[name]
+    if of not in arrays:
+        raise FileError(
+            f'{path}: there are no {of!r} of {name!r}; add them to the file, or give joint_names.'
+        )
+    owners = arrays[of].astype(str).tolist()
+    if of in ('wrench_links', 'stiffness_joints'):
+        values = values.reshape(*values.shape[:2], -1).swapaxes(1, 2)
+    elif values.ndim == 2:
+        values = values[:, None]
+    if values.ndim != 3 or len(names) < values.shape[1] or len(owners) != values.shape[2]:
+        raise FileError(
+            f'{path}: {name!r} has shape {arrays[name].shape}, expected (N, orders, n), or '
+            f'(N, n, orders) of stiffnesses and wrenches, with n = {len(owners)} as {of!r} has '
+            f'names: {listed(owners)}.'
+        )
+    return {
+        f'{owner}.{names[k]}': values[:, k, j]
+        for k in range(values.shape[1])
+        for j, owner in enumerate(owners)
+    }
+
+
+def _write_npz(path: Path, columns: Mapping[str, Array], lines: Mapping[str, str]) -> None:
+    """Write an array for each column, and one of a text for each line."""
+    arrays: dict[str, Any] = {**columns, **lines}
+    np.savez(path, **arrays)
+
+
+def _read_parquet(path: Path, joint_names: Sequence[str] | None) -> TableFile:
+    """Read the schema, after which columns can be read."""
+    library = _arrow('pyarrow.parquet', path)
+    schema, count = library.read_schema(path), library.read_metadata(path).num_rows
+    refuse_beyond_memory(str(path), 8.0 * _COPIES * count * len(schema.names))
+    lines = {
+        key.decode()[len(_PREFIX) :]: value.decode()
+        for key, value in (schema.metadata or {}).items()
+        if key.startswith(_PREFIX.encode())
+    }
+    types, titles = _arrow('pyarrow.types', path), list(schema.names)
+
+    def columns(places: Sequence[int]) -> Sequence[Array]:
+        for place in places:
+            kind = schema.types[place]
+            if not (types.is_floating(kind) or types.is_integer(kind)):
+                raise FileError(
+                    f'{path}: column {titles[place]!r} is of type {kind}, expected numbers.'
+                )
+        found = library.read_table(path, columns=[titles[place] for place in places])
+        return [np.asarray(column.to_numpy(), dtype=np.float64) for column in found.columns]
+
+    return TableFile(titles, lines, columns)
+
+
+def _write_parquet(
+    path: Path, columns: Mapping[str, Array], lines: Mapping[str, str]
+) -> None:
+    """Write columns as they are packed best."""
+    metadata = {f'{_PREFIX}{key}': value for key, value in lines.items()}
+    # Floating-point numbers hardly ever repeat, which is what a dictionary is for. Their bytes
+    # apart, signs and exponents first, are what can be compressed of them.
+    _arrow('pyarrow.parquet', path).write_table(
+        _arrow('pyarrow', path).table(dict(columns), metadata=metadata),
+        path,
+        use_dictionary=False,
+        use_byte_stream_split=list(columns),
+        compression='zstd',
+    )
+
+
+def _arrow(module: str, path: Path) -> Any:
+    """Import a module of pyarrow, which is not always installed."""
+    text = f'{path}: files of this kind need pyarrow'
+    return optional_import_module(module, text, 'tables', FileError)
+
+
+CSV = TableFormat(('.csv',), _read_csv, _write_csv)
+"""Comma-separated values."""
+NPZ = TableFormat(('.npz',), _read_npz, _write_npz)
+"""Arrays of NumPy."""
+PARQUET = TableFormat(('.parquet',), _read_parquet, _write_parquet)
+"""Apache Parquet."""
