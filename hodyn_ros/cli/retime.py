@@ -38,9 +38,9 @@ from hodyn_ros.names import name_of, unit_of
 from hodyn_ros.plotting.checks import all_violations, unlimited_in
 from hodyn_ros.retiming.scaling import TimedMotion, stretched
 from hodyn_ros.retiming.timing import NewTiming, new_timing
-from hodyn_ros.trajectory.planning import plan_motion
+from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.rounding import fit_waypoints
-from hodyn_ros.trajectory.waypoints import STANDSTILL, Waypoints
+from hodyn_ros.trajectory.spline import STANDSTILL
 
 Array = NDArray[np.float64]
 

@@ -32,7 +32,8 @@ from hodyn_ros.trajectory.motion import (
 )
 from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, MotionSpline
-from hodyn_ros.trajectory.waypoints import STANDSTILL, Immutable, Waypoints, checked_rows
+from hodyn_ros.trajectory.waypoints import STANDSTILL, Immutable, checked_rows
+from hodyn_ros.trajectory.waypoints import Waypoints as Waypoints
 from hodyn_ros.typing import Array
 
 HOLD_DURATION = 1.0

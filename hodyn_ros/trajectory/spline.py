@@ -23,7 +23,9 @@ from hodyn_ros.trajectory.motion import (
     taylor_weights,
 )
 from hodyn_ros.trajectory.waypoints import (
-    STANDSTILL,
+    STANDSTILL as STANDSTILL,
+)
+from hodyn_ros.trajectory.waypoints import (
     checked_positions,
     checked_rows,
     checked_times,
