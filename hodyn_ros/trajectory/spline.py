@@ -186,6 +186,9 @@ def _smoothest(times: Array, values: Array, fixed: Flags) -> tuple[Array, Array]
     from scipy.interpolate import BSpline
 
     h, k = np.diff(times), np.arange(float(DEGREE + 1))
+    whole = np.all(fixed[:-1] & fixed[1:], axis=1)
+    if whole.all():
+        return values, hermite(h, values[:-1], values[1:])
     spline = BSpline(*_coefficients(times, values, fixed), DEGREE)
     states = np.stack([spline(times, order) for order in range(ORDER)], axis=1)
     states[fixed] = values[fixed]
@@ -197,7 +200,6 @@ def _smoothest(times: Array, values: Array, fixed: Flags) -> tuple[Array, Array]
         axis=1,
     )
     expansions[:, 0, :ORDER], expansions[:, 1, :ORDER] = states[:-1], states[1:]
-    whole = np.all(fixed[:-1] & fixed[1:], axis=1)
     expansions[whole] = hermite(h[whole], states[:-1][whole], states[1:][whole])
     return states, expansions
 
@@ -244,7 +246,8 @@ def _coefficients(times: Array, values: Array, fixed: Flags) -> tuple[Array, Arr
             rows.append(row @ derivative)
         span = inner[degree + 1 : -1] - inner[1 : -degree - 1]
         factor = np.where(span > 0.0, degree / span, 0.0)
-        derivative = sparse.diags(factor) @ (derivative[1:] - derivative[:-1])
+        shape = (len(factor), len(factor) + 1)
+        derivative = sparse.diags([-factor, factor], [0, 1], shape=shape) @ derivative
     matrix = sparse.vstack(rows, format='csr')[wanted.argsort(kind='stable').argsort()]
     scale = sparse.diags(1.0 / abs(matrix).max(axis=1).toarray().ravel())
     matrix, right = (scale @ matrix).tocsc(), scale @ right
