@@ -27,7 +27,6 @@ def data_files(*patterns):
 TEST_LONG = [
     'casadi>=3.6',
     'example-robot-data>=4.1',
-    'mcap>=1.6',
     'pyarrow>=10.0',
     'pytest-cov>=4.0',
     'rerun-sdk>=0.39,<0.42',

@@ -4,7 +4,7 @@ They fit the bags that ``hodyn compute`` writes; that of Foxglove also fits a ru
 topics have the same names, and shows limits, the robot and the diagnostics then. Those in config/
 are for the Panda::
 
-    python doc/make_layouts.py urdf/panda.urdf --tip-link panda_link8 --limits panda \
+    python doc/make_layouts.py urdf/panda.urdf --tip-link panda_link8 --config panda \
       --folder config
 """
 
@@ -19,9 +19,8 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
-from hodyn_ros import RobotModel
-from hodyn_ros.cli.problem import read_limits
-from hodyn_ros.files.bags import (
+from hodyn_ros.cli.problem import Given, load_problem
+from hodyn_ros.files.messages import (
     EFFORT_MIRROR,
     EFFORT_TOPIC,
     MOTION_TOPIC,
@@ -273,7 +272,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write both layouts for a robot."""
     parser = argparse.ArgumentParser(description='Layouts for PlotJuggler and Foxglove.')
     parser.add_argument('robot', help='URDF file')
-    parser.add_argument('--base-link', help='first link of the chain; default: the root')
     parser.add_argument(
         '--tip-link', help='last link of the chain; default: the whole tree'
     )
@@ -283,11 +281,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=[],
         help='name of a motor, repeated; default: each joint has one motor of its name',
     )
-    parser.add_argument('--limits', help='as of hodyn check; default: the description')
+    parser.add_argument('--config', action='append', default=[], help='as of hodyn check')
     parser.add_argument('--folder', type=Path, default=Path('.'))
     given = parser.parse_args(arguments)
-    model = RobotModel.from_urdf(given.robot, given.base_link, given.tip_link)
-    joints, (limits, _, _) = model.joint_names, read_limits(model, given.limits, None)
+    problem = load_problem(Given(given.robot, tuple(given.config), given.tip_link))
+    joints, limits = problem.model.joint_names, problem.limits
     for name, text in (
         ('plotjuggler_hodyn.xml', plotjuggler_layout(joints, given.motor)),
         ('foxglove_hodyn.json', foxglove_layout(joints, given.motor, limits)),

@@ -35,7 +35,9 @@ class Column(NamedTuple):
     unit: str = ''
     """Such as 'N m/s'; where joints turn and slide 'rad, m'."""
     form: Callable[[Any], str] | None = None
-    """Writes an entry; by default texts as they are, numbers with four digits."""
+    """Writes an entry; by default texts are as they are, numbers have their first digits."""
+    digits: int = 4
+    """Of numbers without a form."""
     infinite: str = 'infinite'
     """Word for an infinite number; 'none' of limits."""
 
@@ -83,7 +85,7 @@ class Column(NamedTuple):
             return number(value).replace('infinite', self.infinite)
         if self.form is not None:
             return self.form(value)
-        return value if isinstance(value, str) else number(value)
+        return value if isinstance(value, str) else number(value, self.digits)
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,23 @@ def number(value: float, digits: int = 4) -> str:
     return text
 
 
+def percent(share: float, decimals: int = 0) -> str:
+    """Write a share as a percentage.
+
+    Parameters
+    ----------
+    share : float
+        1 is all of it.
+    decimals : int
+
+    Returns
+    -------
+    str
+        Such as '42 %'.
+    """
+    return f'{round(100.0 * share, decimals) + 0.0:.{decimals}f} %'
+
+
 def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:
     """Names for a message, separated by commas.
 

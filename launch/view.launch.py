@@ -9,7 +9,7 @@ from hodyn_ros.launching import REQUIRED, switch
 
 ARGUMENTS = (
     ('robot', 'panda', 'File or name of the robot, as for the command hodyn.'),
-    ('limits', '', 'File with limits, or its name. Empty: those that come with the robot.'),
+    ('config', '', 'File of parameters, or its name. Empty: what comes with the robot.'),
     ('output', '', 'Recording (.rrd). Empty: a window, without a display <robot>.rrd.'),
     ('serve', 'false', 'Show it in browsers.'),
     REQUIRED,
@@ -25,7 +25,7 @@ def start_node(context):
     """Start the command once the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
     arguments = ['view', value['robot'], '--live']
-    for name in ('limits', 'output'):
+    for name in ('config', 'output'):
         if value[name]:
             arguments += [f'--{name}', value[name]]
     if switch('serve', value['serve']):

@@ -60,11 +60,10 @@ _WIDTH = 92
 
 def check(
     given: Given,
+    recorded: str | None,
+    measured: str | None,
+    output: Path | None,
     as_json: bool,
-    recorded: str | None = None,
-    measured: Path | None = None,
-    measured_topic: str | None = None,
-    output: Path | None = None,
 ) -> int:
     """Compare a motion with the limits, and return the exit code.
 
@@ -72,16 +71,14 @@ def check(
     ----------
     given : Given
         Robot and motion.
+    recorded : {'commanded', 'measured'} or None
+        What the motion is, if it is a recording of a robot that stopped.
+    measured : str or None
+        Measurements beside recorded commands: a file, or a topic of the same bag.
+    output : pathlib.Path or None
+        Picture of the place where the robot stopped.
     as_json : bool
         Whether JSON is printed instead of tables.
-    recorded : {'commanded', 'measured'}, optional
-        What the motion is, if it is a recording of a robot that stopped.
-    measured : pathlib.Path, optional
-        Measurements beside recorded commands.
-    measured_topic : str, optional
-        Their topic in a bag.
-    output : pathlib.Path, optional
-        Picture of the place where the robot stopped.
 
     Returns
     -------
@@ -93,8 +90,8 @@ def check(
     HodynError
         If something given cannot be used.
     """
-    if recorded or measured or measured_topic:
-        is_exceeded = stopped(given, recorded, measured, measured_topic, output, as_json)
+    if recorded or measured:
+        is_exceeded = stopped(given, recorded, measured, output, as_json)
         return VIOLATION if is_exceeded else 0
     if output is not None:
         raise RequestError(
@@ -247,7 +244,7 @@ def _verdict(check: Check) -> str:
     if check.n_limited == 0:
         return 'not checked: no limit is known'
     if not check.is_checked:
-        return 'not checked: the motion, or --order, does not determine it'
+        return 'not checked: the motion does not determine it'
     words = [f'by {check.subjects[check.worst]}' if check.worst is not None else '']
     without = [name for name, has in zip(check.subjects, check.is_limited) if not has]
     if without:
@@ -260,8 +257,7 @@ def _verdict(check: Check) -> str:
 def stopped(
     given: Given,
     recorded: str | None,
-    measured: Path | None,
-    measured_topic: str | None,
+    measured: str | None,
     output: Path | None,
     as_json: bool,
 ) -> bool:
@@ -273,10 +269,8 @@ def stopped(
         Robot and recording.
     recorded : {'commanded', 'measured'} or None
         What the recording is.
-    measured : pathlib.Path or None
-        File of measurements beside commands.
-    measured_topic : str or None
-        Their topic in a bag.
+    measured : str or None
+        File of measurements beside commands, or their topic in the same bag.
     output : pathlib.Path or None
         Picture; not written if no cause was found.
     as_json : bool
@@ -291,12 +285,14 @@ def stopped(
     RequestError
         If options contradict each other or have no effect on a recording.
     """
-    beside = measured is not None or measured_topic is not None
-    _refuse_options(given, recorded, beside, output)
+    _refuse_options(given, recorded, measured is not None, output)
     problem = load_problem(given)
     sources = [_recorded_samples(problem, given.motion, given.topic)]
-    if beside:
-        sources.append(_recorded_samples(problem, measured or given.motion, measured_topic))
+    if measured is not None:
+        path = Path(measured)
+        is_file = path.exists() or bool(path.suffix)
+        where = (path, None) if is_file else (given.motion, measured)
+        sources.append(_recorded_samples(problem, *where))
     recordings: list[Recorded | None] = [
         _recorded(each, sources[0].start) for each in sources
     ]

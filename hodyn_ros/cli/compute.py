@@ -9,20 +9,19 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
-from hodyn_ros.cli.output import echo_json, instant, number, progress, show_remarks, table
-from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.checks import Array
+from hodyn_ros.cli.output import instant, progress, show, show_remarks
+from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
+from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples, write_results
 from hodyn_ros.files.files import check_output
 from hodyn_ros.files.quantities import EFFORT
 from hodyn_ros.interrupts import raised
-from hodyn_ros.plotting.labels import effort_label
+from hodyn_ros.names import number, unit_of
 
-Array = NDArray[np.float64]
-
-TITLES = (
+_TITLES = (
     'torque',
     'torque rate',
     'second derivative',
@@ -36,24 +35,18 @@ _MOST_ERRORS = 5
 
 
 def compute(
-    given: Given,
-    output: Path | None,
-    as_json: bool,
-    **of_folder: Any,
+    given: Given, workers: str | None, resume: bool, output: Path | None, as_json: bool
 ) -> None:
-    """Compute a file, or all of a folder or pattern.
+    """Compute a file, or all of a folder or pattern; see `hodyn compute --help`.
 
     Parameters
     ----------
     given : Given
-        Robot and motion, which may be a folder or a pattern.
+    workers : str or None
+        Number of processes, or address of a Dask scheduler.
+    resume : bool
     output : pathlib.Path or None
-        File or folder of the results; None: the largest values are shown alone.
     as_json : bool
-        Whether JSON is printed instead of tables.
-    **of_folder
-        For folders: 'workers', 'scheduler' and 'suffix' of `DatasetRun`, and 'resume', whether a
-        folder that holds results is gone on with.
 
     Raises
     ------
@@ -65,17 +58,13 @@ def compute(
     path = given.motion
     is_pattern = not path.exists() and any(sign in str(path) for sign in '*?[')
     if is_pattern or (path.is_dir() and not (path / _BAG).is_file()):
-        _compute_files(given, output, as_json, **of_folder)
+        _compute_files(given, workers, resume, output, as_json)
         return
-    for name, value in of_folder.items():
-        if value and name != 'suffix':
-            raise click.UsageError(f'--{name} is for folders, but {path} is not one.')
-    _compute_file(given, output, as_json)
-
-
-def _compute_file(given: Given, output: Path | None, as_json: bool) -> None:
-    """Compute one file into another, or show its largest values alone."""
-    if output is not None and output.exists() and output.samefile(given.motion):
+    if workers is not None or resume:
+        raise click.UsageError(
+            f'--workers and --resume are for folders, but {path} is none.'
+        )
+    if output is not None and output.exists() and output.samefile(path):
         raise RequestError(
             f'{output} is the motion itself; choose another name for the results.'
         )
@@ -87,31 +76,66 @@ def _compute_file(given: Given, output: Path | None, as_json: bool) -> None:
         if output is not None:
             write_results(output, results)
     if output is not None and output.suffix in ('.yaml', '.yml'):
-        show_remarks(
-            (
-                f'{output} holds positions to accelerations. Whoever reads it makes jerk and '
-                'snap of his own, which may exceed limits that are kept here; tables and bags '
-                'hold all.',
-            )
+        remark = (
+            f'{output} holds positions to accelerations. Whoever reads it makes jerk and snap of '
+            'his own, which may exceed limits that are kept here; tables and bags hold all.'
         )
-    if as_json:
-        echo_json(_data(problem, output, results))
-        return
-    show_remarks(results.remarks)
-    click.echo(
-        f'{given.motion}: {len(results)} samples from {instant(results.times[0])} s to '
-        f'{instant(results.times[-1])} s; largest values\n'
-    )
-    linear = sorted({kind == 'prismatic' for kind in problem.model.joint_types})
-    click.echo(
-        _table('joint', '', problem.model.joint_names, _largest(results.effort), linear)
-    )
+        show_remarks((remark,))
+    if not as_json:
+        show_remarks(results.remarks)
+    show(_answer(problem, results, output), as_json)
+
+
+def _answer(problem: Problem, results: Samples, output: Path | None) -> Answer:
+    """Largest torques of joints and motors along a motion."""
+    model, motion = problem.model, problem.given.motion
+    names, peaks = EFFORT[: results.effort.shape[1]], _largest(results.effort)
+    is_linear = [kind == 'prismatic' for kind in model.joint_types]
+    units = [
+        {name: unit_of('N m', linear, order) for order, name in enumerate(names)}
+        for linear in is_linear
+    ]
+    joints = [
+        {'name': name, 'units': unit, **dict(zip(names, column))}
+        for name, unit, column in zip(model.joint_names, units, peaks.T)
+    ]
+    columns = [
+        Column(name, title, ', '.join(dict.fromkeys(unit[name] for unit in units)))
+        for name, title in zip(names, _TITLES)
+    ]
+    ends = [instant(time) for time in results.times[[0, -1]].tolist()]
+    parts: list[Table | str] = [
+        f'{motion}: {len(results)} samples from {ends[0]} s to {ends[1]} s; largest values',
+        Table('', [Column('name', 'joint'), *columns], joints),
+    ]
+    motors: list[dict[str, Any]] = []
     if results.motor_torque is not None:
         torques = _largest(results.motor_torque)
-        click.echo()
-        click.echo(_table('motor', 'motor ', results.motor_names, torques, [False]))
+        keys = [name.replace('effort', 'torque') for name in EFFORT[: len(torques)]]
+        motors = [
+            {'name': name, **dict(zip(keys, column))}
+            for name, column in zip(results.motor_names, torques.T)
+        ]
+        columns = [
+            Column(key, f'motor {title}', unit_of('N m', False, order))
+            for order, (key, title) in enumerate(zip(keys, _TITLES))
+        ]
+        parts.append(Table('', [Column('name', 'motor'), *columns], motors))
     if output is not None:
-        click.echo(f'\nWritten: {output}')
+        parts.append(f'Written: {output}')
+    data = {
+        'robot': model.name,
+        'motion': motion,
+        'output': output,
+        'samples': len(results),
+        'start': results.times[0],
+        'end': results.times[-1],
+        'largest': joints,
+        'largest_of_motors': motors,
+        'remarks': list(results.remarks),
+        'provenance': model.provenance.lines(),
+    }
+    return Answer(parts, data)
 
 
 def _largest(values: Array) -> Array:
@@ -119,61 +143,8 @@ def _largest(values: Array) -> Array:
     return np.asarray(np.fmax.reduce(np.abs(values), axis=0, initial=np.nan))
 
 
-def _data(problem: Problem, output: Path | None, results: Samples) -> dict[str, Any]:
-    """Everything for programs."""
-    model, efforts = problem.model, _largest(results.effort)
-    names = EFFORT[: len(efforts)]
-    torques: Array = np.zeros((0, 0))
-    if results.motor_torque is not None:
-        torques = _largest(results.motor_torque)
-    return {
-        'robot': model.name,
-        'motion': problem.given.motion,
-        'output': output,
-        'samples': len(results),
-        'start': results.times[0],
-        'end': results.times[-1],
-        'largest': [
-            {
-                'name': name,
-                'units': {
-                    what: effort_label(order, kind == 'prismatic').plain_unit
-                    for order, what in enumerate(names)
-                },
-                **dict(zip(names, efforts[:, j])),
-            }
-            for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types))
-        ],
-        'largest_of_motors': [
-            {
-                'name': name,
-                **{
-                    what.replace('effort', 'torque'): value
-                    for what, value in zip(EFFORT, column)
-                },
-            }
-            for name, column in zip(results.motor_names, torques.T)
-        ],
-        'remarks': list(results.remarks),
-        'provenance': model.provenance.lines(),
-    }
-
-
-def _table(
-    what: str, before: str, names: tuple[str, ...], values: Array, linear: list[bool]
-) -> str:
-    """Values (orders, names) with the units of joints of which some may be linear."""
-    head = [what]
-    for order, title in enumerate(TITLES[: len(values)]):
-        units = ', '.join(effort_label(order, kind).plain_unit for kind in linear)
-        head.append(f'{before}{title}\n[{units}]')
-    return table(
-        head, [(name, *map(number, column)) for name, column in zip(names, values.T)]
-    )
-
-
 def _compute_files(
-    given: Given, output: Path | None, as_json: bool, resume: bool, **options: Any
+    given: Given, workers: str | None, resume: bool, output: Path | None, as_json: bool
 ) -> None:
     """Compute many files into the folder `output`."""
     from hodyn_ros import datasets
@@ -182,23 +153,36 @@ def _compute_files(
         raise RequestError(
             f'{given.motion} stands for many files: name a folder for the results with -o FOLDER.'
         )
-    if given.index is not None:
+    folder, suffix = output, '.parquet'
+    if output.name.startswith('*.'):
+        folder, suffix = output.parent, output.suffix
+    topic, index = given.trajectory
+    if index is not None:
         raise RequestError(
-            '--index chooses in one bag; it cannot be used for a folder of files.'
+            f'--topic {given.topic} chooses one trajectory; it cannot be used for a folder of '
+            'files.'
         )
-    if output.is_dir() and any(output.iterdir()) and not resume:
+    if folder.is_dir() and any(folder.iterdir()) and not resume:
         raise RequestError(
-            f'{output} is not empty. Go on with it with --resume, or choose another folder.'
+            f'{folder} is not empty. Go on with it with --resume, or choose another folder.'
         )
+    is_count = workers is None or workers.isdecimal()
     problem = load_problem(given)
     run = datasets.DatasetRun(
         problem.model,
         given.motion,
-        output,
+        folder,
         actuators=problem.actuators,
-        reading=given.reading,
-        computing=given.computing,
-        **options,
+        reading={'topic': topic},
+        computing={
+            'order': ORDER,
+            'derivatives': given.derivatives,
+            'rate': given.rate,
+            'interpolation': given.interpolation,
+        },
+        suffix=suffix,
+        workers=int(workers) if workers and is_count else None,
+        scheduler=None if is_count else workers,
     )
     try:
         with raised(), progress('Computing') as update:
@@ -209,15 +193,14 @@ def _compute_files(
         show_remarks(('What is done is kept; the same command with --resume goes on.',))
         raise
     show_remarks(summary.remarks)
-    if as_json:
-        echo_json({**vars(summary), 'output': output})
-    else:
-        rate = summary.samples / max(summary.seconds, 1e-9)
-        click.echo(
-            f'{output}: {summary.computed} computed, {summary.kept} kept, {summary.failed} failed '
-            f'of {summary.total}; {summary.samples} samples in {number(summary.seconds, 3)} s'
-            + (f' ({number(rate, 3)} per second)' if summary.samples else '')
-        )
+    rate = number(summary.samples / max(summary.seconds, 1e-9), 3)
+    text = (
+        f'{folder}: {summary.computed} computed, {summary.kept} kept, {summary.failed} failed '
+        f'of {summary.total}; {summary.samples} samples in {number(summary.seconds, 3)} s'
+        + f' ({rate} per second)'
+        * bool(summary.samples)
+    )
+    show(Answer([text], {**vars(summary), 'output': folder}), as_json)
     if summary.failed:
         lines = []
         if summary.errors is not None:

@@ -2,152 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from hodyn_ros.analysis.limits import no_limit
-from hodyn_ros.cli.output import echo_json, number, progress, table
-from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.cli.output import progress, show
+from hodyn_ros.cli.problem import Given, load_problem
+from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.files import Samples, compute, write_results
 from hodyn_ros.files.files import check_output
 from hodyn_ros.identification.excitation import Excitation
 from hodyn_ros.identification.excitation import excite as found_motion
-from hodyn_ros.names import name_of
+from hodyn_ros.names import name_of, number, percent
 from hodyn_ros.plotting.checks import all_checks, unlimited_in
 
-_KINDS = {
-    'h': 'first moment',
-    'i': 'inertia',
-}  # By how the names of their components begin.
+_KINDS = {'h': 'first moment', 'i': 'inertia'}  # by how the names of their components begin
+_DEVIATIONS = (
+    Column('parameters'),
+    Column('number'),
+    Column('median', digits=2),
+    Column('largest', digits=2),
+    Column('of'),
+)
+_USED = (
+    Column('quantity', 'limit', form=name_of),
+    Column('share', 'used', form=percent),
+    Column('name', '', form='by {}'.format),
+)
 
 
 def excite(
     given: Given,
-    output: Path,
+    target: str,
+    link: str | None,
     joints: tuple[str, ...],
     box: tuple[float, ...] | None,
+    duration: float,
     effort_noise: float,
+    output: Path,
     as_json: bool,
-    **search: Any,
 ) -> None:
     """Find a motion, write it with its torques, and say what it is worth.
 
     Parameters
     ----------
     given : Given
-        Robot; its rate is that of the measurements [Hz].
-    output : pathlib.Path
-        File of the motion.
-    joints : tuple of str
-        Those that move; empty: all.
-    box : tuple of six float, or None
-        Lowest, then highest x, y, z of links [m].
-    effort_noise : float
-        Standard deviation of measured efforts [N m] or [N].
-    as_json : bool
-        Whether JSON is printed instead of tables.
-    **search
-        What is to be shown ('target' and 'link'), 'duration' and 'seed', as `Excitation` is found
-        by them.
+        Its rate is that of the measurements [Hz].
+    target, link, joints, box, duration, effort_noise, output, as_json
+        See `hodyn excite --help`.
     """
-    assert given.rate is not None
+    rate = given.rate or 1000.0
     check_output(output)  # before the long work
     problem = load_problem(given)
+    model = problem.model
     with progress('Looking for a motion'):
         found = found_motion(
-            problem.model,
+            model,
             problem.limits,
+            target=target,
+            link=link,
             joints=joints or None,
             box=None if box is None else np.reshape(box, (2, 3)),
+            duration=duration,
             effort_noise=effort_noise,
-            rate=given.rate,
+            rate=rate,
             actuators=problem.actuators,
-            **search,
         )
-    results = _results(problem, found, given.rate)
+    samples = Samples(model.joint_names, *found.samples(rate), name='the motion')
+    results = compute(model, samples, actuators=problem.actuators, derivatives='given')
     write_results(output, results)
-    used = _used(problem, results)
-    unlimited = unlimited_in(results, problem.model, **problem.limiting)
-    if as_json:
-        echo_json(
-            {
-                'robot': problem.model.name,
-                'target': search['target'],
-                'output': output,
-                'samples': len(results),
-                'duration': found.duration,
-                'condition': found.condition,
-                'std': dict(zip(found.names, found.std)),
-                'limits_from': problem.limits_from,
-                'used': [dict(zip(('quantity', 'name', 'share'), row)) for row in used],
-                'unlimited': unlimited,
-                'provenance': problem.model.provenance.lines(),
-            }
-        )
-        return
-    click.echo(f'{problem.model.name}: {_text(found, given.rate, effort_noise, used)}')
-    if unlimited:
-        click.echo('\n' + no_limit(unlimited))
-    click.echo(f'\nWritten: {output} ({len(results)} samples)')
-
-
-def _results(problem: Problem, found: Excitation, rate: float) -> Samples:
-    """Motion with its torques and motors, at the rate of the measurements [Hz]."""
-    samples = Samples(problem.model.joint_names, *found.samples(rate), name='the motion')
-    return compute(problem.model, samples, actuators=problem.actuators, derivatives='given')
-
-
-def _used(problem: Problem, results: Samples) -> list[tuple[str, str, float]]:
-    """Quantities that have limits, with who uses most of them, and which share."""
-    limits = problem.limits, problem.motor_limits
-    return [
-        (check.quantity, check.subjects[check.worst], float(check.shares[check.worst]))
-        for check in all_checks(results, problem.model, *limits)
+    used = [
+        {
+            'quantity': check.quantity,
+            'name': check.subjects[check.worst],
+            'share': check.shares[check.worst],
+        }
+        for check in all_checks(results, model, problem.limits, problem.motor_limits)
         if check.worst is not None
     ]
-
-
-def _text(
-    found: Excitation,
-    rate: float,
-    effort_noise: float,
-    used: Sequence[tuple[str, str, float]],
-) -> str:
-    """What a motion is worth, for people: deviations, and how much of the limits it uses.
-
-    Parameters
-    ----------
-    found : Excitation
-    rate : float
-        Of the measurements [Hz].
-    effort_noise : float
-        Standard deviation of measured efforts [N m] or [N].
-    used : sequence of (str, str, float)
-        Quantities, joints or motors, and shares of their limits.
-
-    Returns
-    -------
-    str
-    """
-    head = ('parameters', 'number', 'median', 'largest', 'of')
-    rows = [
-        (name_of(what), f'{100.0 * share:.0f} %', f'by {name}')
-        for what, name, share in used
-    ]
-    return (
-        f'{number(found.duration)} s from rest to rest, {len(found.names)} '
+    unlimited = unlimited_in(results, model, **problem.limiting)
+    parts: list[Table | str] = [
+        f'{model.name}: {number(found.duration)} s from rest to rest, {len(found.names)} '
         f'parameters, condition number {number(found.condition, 3)}\n'
-        f'Expected standard deviations [SI units], from torques at {number(rate)} Hz with '
-        f'noise of {number(effort_noise)} N m:\n\n'
-        f'{table(head, _deviations(found))}\n\n{table(("limit", "used", ""), rows)}'
-    )
+        f'Expected standard deviations [SI units], from torques at {number(rate)} Hz with noise '
+        f'of {number(effort_noise)} N m:',
+        Table('', _DEVIATIONS, _deviations(found)),
+        Table('', _USED, used),
+        no_limit(unlimited) if unlimited else '',
+        f'Written: {output} ({len(results)} samples)',
+    ]
+    data = {
+        'robot': model.name,
+        'target': target,
+        'output': output,
+        'samples': len(results),
+        'duration': found.duration,
+        'condition': found.condition,
+        'std': dict(zip(found.names, found.std)),
+        'limits_from': problem.limits_from,
+        'used': used,
+        'unlimited': unlimited,
+        'provenance': model.provenance.lines(),
+    }
+    show(Answer(parts, data), as_json)
 
 
-def _deviations(found: Excitation) -> list[tuple[Any, ...]]:
+def _deviations(found: Excitation) -> list[dict[str, Any]]:
     """Deviations of each kind of parameters, as rows of a table."""
     kinds: dict[str, list[int]] = {}
     for place, name in enumerate(found.names):
@@ -157,8 +119,7 @@ def _deviations(found: Excitation) -> list[tuple[Any, ...]]:
     rows = []
     for kind, places in kinds.items():
         worst = max(places, key=found.std.__getitem__)
-        values = np.median(found.std[places]), found.std[worst]
-        rows.append(
-            (kind, str(len(places)), *(number(x, 2) for x in values), found.names[worst])
-        )
+        median, largest = float(np.median(found.std[places])), float(found.std[worst])
+        row = kind, len(places), median, largest, found.names[worst]
+        rows.append(dict(zip((column.key for column in _DEVIATIONS), row)))
     return rows

@@ -21,6 +21,8 @@ from hodyn_ros.names import number as number
 
 PICTURES = ('.png', '.pdf', '.svg')
 """Suffixes of pictures."""
+PAGES = ('.html', '.htm')
+"""Suffixes of reports."""
 
 _WIDE = 100_000  # Columns of what is no terminal.
 

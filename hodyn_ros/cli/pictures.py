@@ -1,4 +1,4 @@
-"""`hodyn plot`, `hodyn report` and `hodyn view`: pictures of a motion and its torques."""
+"""`hodyn plot` and `hodyn view`: pictures of a motion and its torques, and reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import click
 
 from hodyn_ros import plotting
 from hodyn_ros.analysis.limits import no_limit
-from hodyn_ros.cli.output import PICTURES, show_remarks, written
+from hodyn_ros.cli.output import PAGES, PICTURES, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples
@@ -30,6 +30,7 @@ from hodyn_ros.resources import optional_import_module
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
 
+_DPI = 120  # pixels per inch
 _MOST_JOINTS = 12  # More of them on a picture cannot be read.
 
 # Of a live view: what comes is handed on in parts, which in files are the larger the fewer.
@@ -38,10 +39,8 @@ _LIVE_MEMORY = '2GB'  # of the viewer, which drops the oldest then
 _ROS_ARGUMENTS = '--ros-args'
 
 
-def plot(
-    given: Given, kind: str, joints: tuple[str, ...], output: Path | None, dpi: int
-) -> None:
-    """Draw a picture of one kind.
+def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None) -> None:
+    """Draw a picture of one kind, or write a report; see `hodyn plot --help`.
 
     Parameters
     ----------
@@ -51,9 +50,7 @@ def plot(
     joints : tuple of str
         Those that are drawn; empty: all, or the twelve that come nearest to a limit.
     output : pathlib.Path or None
-        Picture; None: beside, with a name made of the motion and the kind.
-    dpi : int
-        Resolution [1/inch].
+        Picture or page; None: a picture beside, with a name made of the motion and the kind.
 
     Raises
     ------
@@ -61,19 +58,25 @@ def plot(
         If suffix, joints or kind do not fit.
     """
     path = output or Path(f'{given.motion.stem or "motion"}_{kind}.png')
+    if path.suffix.lower() in PAGES:
+        _report(given, path)
+        return
     if path.suffix.lower() not in PICTURES:
         raise RequestError(
-            f'{path}: expected a name that ends with {" or ".join(PICTURES)}.'
+            f'{path}: expected a name that ends with {" or ".join(PICTURES)}, or .html for a '
+            'report.'
         )
     if joints and kind not in _BY_JOINT:
         raise RequestError(
             f'--joint chooses joints, which a picture of the kind {kind} has not.'
         )
-    if kind == 'motors' and given.actuators is None:
-        raise RequestError('A picture of motors needs to know them: --actuators FILE.')
     figure_library()  # or the work would be done for nothing
     with written(path) as target:
         problem = load_problem(given)
+        if kind == 'motors' and problem.actuators is None:
+            raise RequestError(
+                'A picture of motors needs to know them: --config FILE with actuators.'
+            )
         results = problem.results()
         show_remarks(results.remarks)
         model, limits = problem.model, problem.limits
@@ -99,42 +102,19 @@ def plot(
             )
         else:
             figure = plotting.plot_energy(model, results)
-        figure.savefig(target, dpi=dpi)
+        figure.savefig(target, dpi=_DPI)
     click.echo(f'Written: {path}')
 
 
-def report(given: Given, output: Path | None, title: str | None, show: bool) -> None:
-    """Write a report as one HTML file.
-
-    Parameters
-    ----------
-    given : Given
-        Robot and motion.
-    output : pathlib.Path or None
-        Page (.html); None: with a name made of the motion.
-    title : str or None
-        Of the page.
-    show : bool
-        Whether it is opened.
-
-    Raises
-    ------
-    RequestError
-        If the suffix of the output is no known one.
-    """
-    if output is not None and output.suffix.lower() not in ('.html', '.htm'):
-        raise RequestError(
-            f'{output} is not named as a report is: expected the suffix .html or .htm. A browser '
-            'prints it as PDF.'
-        )
+def _report(given: Given, path: Path) -> None:
+    """Write a report as one HTML file."""
     report_libraries()  # or the work would be done for nothing
-    path = output or Path(f'{given.motion.stem or "motion"}_report.html')
     with written(path) as target:
         problem = load_problem(given)
         results = problem.results()
         violations = all_violations(results, problem.model, **problem.limiting)
         # Folders are private.
-        file = given.limits or ''
+        file = problem.config.sources.get('limits', '')
         limits_from = problem.limits_from.replace(file, Path(file).name)
         text = plotting.html_report(
             problem.model,
@@ -142,7 +122,7 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
             **problem.limiting,
             violations=violations,
             remarks=(f'Limits: {limits_from}.',),
-            title=title or f'{problem.model.name}: {given.motion.name}',
+            title=f'{problem.model.name}: {given.motion.name}',
         )
         target.write_text(text, encoding='utf-8', errors='replace')
     count = len(violations) + (results.continuous_order < 0)
@@ -153,8 +133,6 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
     click.echo(f'Written: {path} ({limits_text})')
     if unlimited:
         click.echo(no_limit(unlimited))
-    if show:
-        click.launch(str(path))
 
 
 def view(

@@ -10,13 +10,12 @@ from typing import Any
 
 import click
 import numpy as np
-from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.analysis.limits import Unlimited, kept
 from hodyn_ros.cli.output import echo_json, number, progress, show_remarks
-from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, MotionError, RequestError
@@ -58,13 +57,10 @@ _EXECUTION = (
 
 def retime(
     given: Given,
-    output: Path | None,
     uniform: bool,
     slower_only: bool,
     drop_standstills: bool,
-    window: float,
-    rise_time: float,
-    intervals: int | None,
+    output: Path | None,
     as_json: bool,
 ) -> None:
     """Find another timing, check it once more, write it and say what came out.
@@ -73,13 +69,11 @@ def retime(
     ----------
     given : Given
         Robot and motion.
-    output : pathlib.Path or None
-        File of the new motion.
     uniform, slower_only, drop_standstills : bool
         Whether the whole motion is stretched by one factor, whether it may become slower
         alone, and whether standstills become instants.
-    window, rise_time, intervals
-        See `hodyn_ros.retiming.retime`; times in [ms].
+    output : pathlib.Path or None
+        File of the new motion.
     as_json : bool
         Whether JSON is printed instead of text.
 
@@ -88,13 +82,12 @@ def retime(
     HodynError
         If something given cannot be used, or the new motion exceeds a limit.
     """
-    if uniform:
-        _refuse_options_of_paths()
+    if uniform and drop_standstills:
+        raise RequestError(
+            '--drop-standstills is for a new timing along the path; leave it or --uniform out.'
+        )
     how: dict[str, Any] = {
-        'intervals': intervals,
         'rate': given.rate,
-        'window': 1e-3 * window,
-        'rise_time': 1e-3 * rise_time,
         'keep_standstills': not drop_standstills,
         'slower_only': slower_only,
     }
@@ -128,7 +121,7 @@ def retime(
     if by_default:
         click.echo(
             f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
-            f'{number(rise_time)} ms at least from zero to its limit (--rise-time).'
+            '20 ms at least from zero to its limit.'
         )
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
@@ -147,17 +140,6 @@ def _text(timing: NewTiming, model: RobotModel) -> str:
         f'{text}\nWhat does not let it be faster: {name_of(worst.quantity)} of '
         f'{worst.name}{at} ({number(worst.value)} of {number(worst.limit)}).'
     )
-
-
-def _refuse_options_of_paths() -> None:
-    """Refuse options that have no effect on a motion that is only stretched in time."""
-    source = click.get_current_context().get_parameter_source
-    for name in ('drop_standstills', 'window', 'rise_time', 'intervals'):
-        if source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(
-                f'--{name.replace("_", "-")} is for a new timing along the path; leave it or '
-                '--uniform out.'
-            )
 
 
 def _retimed(
@@ -374,7 +356,7 @@ def _new_timing(
         raise RequestError(
             f'{before.name}: {MOTION[lowest]} and more are not known at {lacks} of {len(before)} '
             'samples, so that limits which need them cannot be kept there. Cut these samples off, '
-            'or leave such limits out (--limits); accelerations are needed in any case.'
+            'or leave such limits out of --config; accelerations are needed in any case.'
         ) from error
     factor = timing.factor or 1.0
     return timing, tuple(
@@ -391,7 +373,7 @@ def _results(
 ) -> Samples:
     """Efforts and motors along a motion that is known at all samples."""
     model, actuators = problem.model, problem.actuators
-    motion = motion[:, : problem.given.order + 3]
+    motion = motion[:, : ORDER + 3]
     applied = [
         replace(wrench, values=np.asarray(wrench.values)[:, : motion.shape[1] - 2])
         for wrench in wrenches

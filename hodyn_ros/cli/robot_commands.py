@@ -12,11 +12,12 @@ import click
 import numpy as np
 
 from hodyn_ros.analysis.limits import find_unlimited
-from hodyn_ros.cli.output import show
-from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem, read_actuators
+from hodyn_ros.cli.config import DESCRIPTION
+from hodyn_ros.cli.output import show, show_remarks
+from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.codegen.generate import generate_code
 from hodyn_ros.codegen.statements import identifier
-from hodyn_ros.control.tracking import TrackingController, tracking_controller
+from hodyn_ros.control.tracking import tracking_controller
 from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples, write_results
@@ -261,20 +262,17 @@ def _falling(joints: list[dict[str, Any]]) -> str:
 
 def _friction_from(problem: Problem) -> str:
     """Where the friction comes from, or where there is some."""
-    given, model = problem.given, problem.model
-    used = ['robot description'] * given.joint_friction
-    used += [str(given.friction)] if given.friction is not None else []
-    if model.friction:
-        return ' and '.join(used)
-    with_friction = replace(
-        given, joint_friction=True, open_loops=True, friction=None, actuators=None
-    )
-    known = [*load_problem(with_friction, quiet=True).model.friction]
-    if not known or given.joint_friction:
+    given, config = problem.given, problem.config
+    is_used = config.values.get('friction') == DESCRIPTION
+    if problem.model.friction:
+        sources = ['robot description'] * is_used + [config.sources.get('friction', '')]
+        return ' and '.join(filter(None, sources))
+    items = ('loops:=open', f'friction:={DESCRIPTION}')
+    other = replace(given, config=(*given.config, *items))
+    known = [*load_problem(other, quiet=True).model.friction]
+    if is_used or not known:
         return 'none'
-    return (
-        f'none; the description has some of {listed(known, 5)} (--joint-friction uses it)'
-    )
+    return f'none; the description has some of {listed(known, 5)} (--config {items[1]} uses it)'
 
 
 def _friction_table(model: RobotModel, laws: dict[str, dict[str, float]]) -> Table:
@@ -318,20 +316,17 @@ def generate(
     delay: float,
     force: bool,
 ) -> None:
-    """Write the dynamics of a robot as source code.
+    """Write the dynamics of a robot as source code; see `hodyn generate --help`.
 
     Parameters
     ----------
     given : Given
-        Robot.
     output : pathlib.Path or None
         Folder; None: named after the robot.
-    language, precision, wrench_links, forward_dynamics
+    language, precision, name, wrench_links, forward_dynamics
         See `generate_code`.
     orders : tuple of int
         Of the derivatives of the efforts; one is the highest, empty is 2.
-    name : str or None
-        Of functions and files.
     ros2_control : pathlib.Path or None
         Folder of a package with the tracking law, in place of `output`.
     sample_period, delay : float
@@ -344,15 +339,23 @@ def generate(
     RequestError
         If something given cannot be used, or files exist.
     """
-    model, _ = load_model(given)
-    controller = _tracking_law(model, given, bool(ros2_control), sample_period, delay)
+    problem = load_problem(given)
+    controller = None
+    if ros2_control and problem.actuators is None:
+        raise RequestError(
+            '--ros2-control needs to know the drives: give --config FILE with actuators.'
+        )
+    if ros2_control and problem.actuators is not None:
+        controller = tracking_controller(problem.actuators, sample_period, delay=delay)
+    elif problem.actuators is not None:
+        show_remarks(('The actuators of --config are for --ros2-control alone.',))
     # Robots of different files may have the same name inside.
     robot = Path(given.robot.rpartition(':')[2]).stem
     folder = ros2_control or output or Path(f'{name or identifier(robot)}_dynamics')
     wanted = orders if len(orders) > 1 else (orders[0] if orders else 2)
     try:
         paths = generate_code(
-            model,
+            problem.model,
             folder,
             language,
             wanted,
@@ -376,36 +379,18 @@ def generate(
         )
 
 
-def _tracking_law(
-    model: RobotModel, given: Given, is_wanted: bool, sample_period: float, delay: float
-) -> TrackingController | None:
-    """Make the tracking law for the drives that are given, if it is wanted [s]."""
-    if is_wanted and given.actuators is None:
-        raise RequestError(
-            '--ros2-control needs to know the drives: give --actuators FILE.'
-        )
-    if given.actuators is None:
-        return None
-    if not is_wanted:
-        raise RequestError(
-            '--actuators is for the law of --ros2-control, which is not given.'
-        )
-    actuators, _ = read_actuators(model, given.actuators)
-    return tracking_controller(actuators, sample_period, delay=delay)
-
-
-def demo(folder: Path) -> None:
+def demo(output: Path) -> None:
     """Write two motions of the Panda, and show commands that read them.
 
     Parameters
     ----------
-    folder : pathlib.Path
-        Made if needed.
+    output : pathlib.Path
+        Folder; made if needed.
     """
     problem = load_problem(Given('panda'))
     reference = panda_sinusoids()
     fast = _without_rates(problem)
-    folder.mkdir(parents=True, exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
     for name, duration, motion in (
         ('motion', reference.duration, reference.motion),
         ('fast', fast.times[-1], fast),
@@ -418,15 +403,15 @@ def demo(folder: Path) -> None:
             name='Franka Panda',
             source='given',
         )
-        write_results(folder / f'{name}.csv', results)
+        write_results(output / f'{name}.csv', results)
     click.echo(
-        f'Written: {folder}/motion.csv, {folder}/fast.csv\n\nTry next:\n'
-        f'  hodyn check panda {folder}/motion.csv\n'
-        f'  hodyn check panda {folder}/fast.csv\n'
-        f'  hodyn retime panda {folder}/fast.csv -o {folder}/retimed.csv\n'
-        f'  hodyn view panda {folder}/fast.csv {folder}/retimed.csv\n'
-        f'  hodyn plot panda {folder}/motion.csv\n'
-        f'  hodyn report panda {folder}/motion.csv -o {folder}/report.html'
+        f'Written: {output}/motion.csv, {output}/fast.csv\n\nTry next:\n'
+        f'  hodyn check panda {output}/motion.csv\n'
+        f'  hodyn check panda {output}/fast.csv\n'
+        f'  hodyn retime panda {output}/fast.csv -o {output}/retimed.csv\n'
+        f'  hodyn view panda {output}/fast.csv {output}/retimed.csv\n'
+        f'  hodyn plot panda {output}/motion.csv\n'
+        f'  hodyn plot panda {output}/motion.csv -o {output}/report.html'
     )
 
 

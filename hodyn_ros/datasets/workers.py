@@ -152,25 +152,20 @@ def execute(job: Job, task: Task) -> Outcome:
         If the folder of unfinished results is gone, or the output cannot be written at all.
     """
     final = job.run.output_folder / task.motion.output
-    # Its name stays the same, and so does that of a file that a format puts beside it.
-    folder = job.temporary / uuid.uuid4().hex
+    unfinished = job.temporary / f'{uuid.uuid4().hex}{job.run.suffix}'
     try:
-        folder.mkdir()
         samples = read_motion(task.motion.path, **job.run.reading)
         options = job.run.computing
         results = compute(job.run.model, samples, actuators=job.run.actuators, **options)
-        write_results(folder / final.name, results)
+        write_results(unfinished, results)
         if input_state(task.motion.path) != task.state:
             raise BatchError(f'{task.motion.path} was changed during the run; run again.')
         final.parent.mkdir(parents=True, exist_ok=True)
-        size = 0
-        for file in sorted(folder.iterdir(), reverse=True):
-            # Otherwise the name could survive a power failure that the content does not.
-            with open(file, 'rb') as written:
-                os.fsync(written.fileno())
-                size = os.fstat(written.fileno()).st_size
-            os.replace(file, final.with_name(file.name))
-        folder.rmdir()
+        # Otherwise the name could survive a power failure that the content does not.
+        with open(unfinished, 'rb') as written:
+            os.fsync(written.fileno())
+            size = os.fstat(written.fileno()).st_size
+        os.replace(unfinished, final)
     except Exception as error:
         if not job.temporary.is_dir():
             raise BatchError(

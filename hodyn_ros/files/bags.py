@@ -1,32 +1,31 @@
 """Bags of ROS 2, in SQLite or MCAP, through rosbags; see doc/files.rst.
 
-A bag is read message by message in the order of its log, so it may be larger than memory. The
-topics that are written are those of the node, so that tools show both in the same way.
+The topics that are written are those of the node, so that tools show both in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.errors import FileError, JointNameError, MessageError
+from hodyn_ros.errors import FileError, JointNameError
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.messages import (
-    DecodedMessages,
-    decode,
-    encode,
+    JOINT_STATE,
+    JOINT_TRAJECTORY,
+    MOTOR_TOPIC,
+    READABLE,
+    TOPICS,
+    Topic,
     refuse_other_version,
     rosbags,
     typestore,
 )
-from hodyn_ros.files.quantities import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
 from hodyn_ros.files.samples import (
     LACKING,
     POINT_FIELDS,
@@ -38,33 +37,15 @@ from hodyn_ros.files.samples import (
 )
 from hodyn_ros.names import listed
 
-if TYPE_CHECKING:
-    from hodyn_ros.actuators.motors import MotorMotion
-
-JOINT_STATE = 'sensor_msgs/msg/JointState'
-JOINT_MOTION = 'hodyn_msgs/msg/JointMotion'
-JOINT_TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
-
-MOTION_TOPIC = '/joint_motion'
-EFFORT_TOPIC = '/hodyn_node/joint_effort'
-MOTOR_TOPIC = '/hodyn_node/motor_reference'
-EFFORT_MIRROR = EFFORT_TOPIC + '/order_{}'
-MOTOR_MIRROR = MOTOR_TOPIC + '/state'
-
 STORAGES = {'mcap': '.mcap', 'sqlite3': '.db3'}
 
-_READABLE = (JOINT_STATE, JOINT_MOTION, JOINT_TRAJECTORY)
-_QUANTITIES = {JOINT_STATE: (*MOTION[:2], EFFORT[0]), JOINT_MOTION: MOTION[:5]}
-_NAMES = {JOINT_STATE: 'name', JOINT_MOTION: 'joint_names'}
-"""Fields of the messages that are read, and of the names of their joints."""
 _SECOND = 1_000_000_000
 _LATEST = 2**61  # nanoseconds
 _LATEST_STAMP = 2**31 * _SECOND - 1  # what a message can hold [ns]
 _VERSION = 9  # of the metadata
-_TOGETHER, _WRITTEN = 100_000, 10_000  # messages that are decoded, samples that are encoded
 
-LoggedMessage = tuple[int, bytes]
-"""When it was recorded [ns], and its bytes."""
+LoggedMessage = tuple[int, Any]
+"""When it was recorded [ns], and the message."""
 
 
 class BagFormat(Format):
@@ -128,7 +109,7 @@ class BagFormat(Format):
                     f'{path}: {topic!r} holds samples, not trajectories; leave index out.'
                 )
             else:
-                yield from _samples(where, kind, messages, wanted)
+                yield _samples(where, kind, messages, wanted.joint_names)
 
     def places(self, path: Path) -> tuple[Path, Path]:
         """Folder of the bag, and its storage file, which alone is kept if it is asked for.
@@ -150,14 +131,26 @@ class BagFormat(Format):
         folder = path.with_name(f'{path.stem}_bag')
         return folder, folder / f'{folder.name}{self._suffix}'
 
+    def require(self, path: Path) -> None:
+        """Refuse a bag if rosbags is missing.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            For the message.
+        """
+        rosbags('rosbag2', path)
+
     def write(self, path: Path, results: Samples, storage: str) -> None:
-        """Write a bag.
+        """Write a bag, all messages of an instant one after the other.
 
         Parameters
         ----------
         path : pathlib.Path
             Folder of the bag, as `places` says; it must not exist.
         results : Samples
+            Orders that are NaN at an instant are left out of its messages; the provenance goes
+            into metadata.yaml.
         storage : {'mcap', 'sqlite3'}
             Of a folder; a format of one kind of storage has its own.
 
@@ -165,11 +158,99 @@ class BagFormat(Format):
         ------
         FileError
             If the storage is unknown, rosbags is not installed, or a time cannot be the stamp of
-            a message.
+            a message: before 1970, or after 2**31 s.
         """
-        with closing(BagWriter(path, self._storage or storage)) as writer:
-            for first in range(0, len(results), _WRITTEN):
-                writer.write(results.at(slice(first, first + _WRITTEN)))
+        storage = self._storage or storage
+        if storage not in STORAGES:
+            raise FileError(f'{path}: storage is {storage!r}, expected {listed(STORAGES)}.')
+        stamps = results.start + np.rint(1e9 * results.times).astype(np.int64)
+        if stamps.min() < 0 or stamps.max() > _LATEST_STAMP:
+            raise FileError(
+                f'{path}: times from {results.times.min():g} s to {results.times.max():g} s '
+                'cannot be stamps of messages, which are seconds since 1970; shift them.'
+            )
+        library, store = rosbags('rosbag2', path), typestore()
+        plugin = library.StoragePlugin[storage.upper()]
+        with library.Writer(path, version=_VERSION, storage_plugin=plugin) as writer:
+            for key, value in results.provenance.lines().items():
+                writer.set_custom_data(key, value)
+            written = [(topic, _Contents(topic, results)) for topic in TOPICS]
+            connections: dict[str, Any] = {}
+            for row, stamp in enumerate(stamps.tolist()):
+                for topic, contents in written:
+                    message = contents.message(row, stamp)
+                    if message is None:
+                        continue
+                    if topic.topic not in connections:
+                        connections[topic.topic] = writer.add_connection(
+                            topic.topic, topic.kind, typestore=store
+                        )
+                    data = store.serialize_cdr(message, topic.kind)
+                    writer.write(connections[topic.topic], stamp, data)
+
+
+class _Contents:
+    """Messages of a topic, made of results.
+
+    Parameters
+    ----------
+    topic : Topic
+    results : Samples
+    """
+
+    def __init__(self, topic: Topic, results: Samples) -> None:
+        store, arrays = typestore(), results.arrays()
+        self._make, self._head = store.types[topic.kind], store.types['std_msgs/msg/Header']
+        self._time, self._frame = (
+            store.types['builtin_interfaces/msg/Time'],
+            results.base_link,
+        )
+        known = {what: known_orders(values) for what, values in arrays.items()}
+        none = np.zeros(len(results), dtype=np.intp)
+        self._known, self._needed = known.get(topic.needed[0], none), topic.needed[1]
+        empty = np.empty(0)
+        self._constant: dict[str, Any] = {
+            name: empty for name, _ in store.fielddefs[topic.kind][1] if name != 'header'
+        }
+        self._constant |= {
+            field: list(getattr(results, what)) for field, what in topic.names.items()
+        }
+        if 'source' in self._constant:
+            self._constant['source'] = SOURCES[results.source]
+        if 'delay' in self._constant:
+            self._constant['delay'] = results.delay
+        self._continuous = results.continuous_order
+        self._is_effort = 'valid_order' in self._constant
+        self._values = [
+            (
+                field,
+                arrays[what][:, k],
+                k,
+                known['effort' if what == 'effort_std' else what],
+            )
+            for field, (what, k) in topic.orders.items()
+            if what in arrays and k < arrays[what].shape[1]
+        ]
+        if topic.topic == MOTOR_TOPIC and 'motor_position' in arrays:
+            joints = [results.joint_names.index(name) for name in results.motor_joints]
+            deflection = arrays['motor_position'][:, 0] - results.motion[:, 0][:, joints]
+            self._values.append(('deflection', deflection, 0, known['motor_position']))
+
+    def message(self, row: int, stamp: int) -> Any:
+        """Message of a sample with its stamp [ns]; None if what it needs is not known there."""
+        if self._known[row] <= self._needed:
+            return None
+        fields = {
+            field: values[row] for field, values, k, known in self._values if k < known[row]
+        }
+        if self._is_effort:
+            order = min(int(self._known[row]), 3) - 1
+            fields |= {
+                'valid_order': order,
+                'continuous_order': min(self._continuous, order),
+            }
+        head = self._head(self._time(*divmod(stamp, _SECOND)), self._frame)
+        return self._make(header=head, **{**self._constant, **fields})
 
 
 def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[str, str]:
@@ -179,7 +260,7 @@ def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[
         f'{c.topic}/' for c in connections if c.msgtype.startswith('hodyn_msgs/')
     )
     readable = {
-        (c.topic, c.msgtype): c.msgcount for c in connections if c.msgtype in _READABLE
+        (c.topic, c.msgtype): c.msgcount for c in connections if c.msgtype in READABLE
     }
     found = [
         place
@@ -194,23 +275,33 @@ def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[
     names = listed(sorted({f'{c.topic} ({c.msgtype})' for c in connections}))
     raise FileError(
         f'{path} has no topic {"" if topic is None else repr(topic) + " "}with messages of a type '
-        f'that holds a motion ({", ".join(_READABLE)}); its topics are {names}.'
+        f'that holds a motion ({", ".join(READABLE)}); its topics are {names}.'
     )
 
 
 def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[LoggedMessage]:
-    """Messages of a topic in the order of the log, each with the time of its recording [ns].
+    """Messages of a topic in the order of the log, each with its stamp [ns].
 
-    Raises `FileError` for messages of another version, and at the end if the bag counts more
-    messages than there are.
+    A message without a stamp in its header has that of its recording. Raises `FileError` for
+    messages that are damaged or of another version, and at the end if the bag counts more messages
+    than there are.
     """
     used = [c for c in reader.connections if c.topic == topic and c.msgtype == kind]
     for item in used:
         refuse_other_version(path, item)
-    count = 0
+    store, count = typestore(), 0
     for _, logged, data in reader.messages(connections=used):
+        where = f'{path}, topic {topic}: message {count}'
+        try:
+            message = store.deserialize_cdr(data, kind)
+        except Exception as error:
+            raise FileError(f'{where} is damaged or cut off: {error!s:.200}.') from error
+        time = message.header.stamp
+        stamp = _SECOND * int(time.sec) + int(time.nanosec) or int(logged)
+        if not 0 <= stamp <= _LATEST:
+            raise FileError(f'{where}: its stamp lies before 1970 or in a far future.')
         count += 1
-        yield min(max(logged, -_LATEST), 2 * _LATEST), bytes(data)
+        yield stamp, message
     if (missing := sum(item.msgcount for item in used) - count) > 0:
         # Parsers pass over what they cannot make sense of.
         raise FileError(
@@ -221,105 +312,71 @@ def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Logged
 
 
 def _samples(
-    name: str, kind: str, messages: Iterator[LoggedMessage], wanted: Wanted
-) -> Iterator[Samples]:
+    name: str, kind: str, messages: Iterator[LoggedMessage], wanted: Sequence[str] | None
+) -> Samples:
     """Samples of joint states or joint motions.
 
-    The joints are those that are asked for, else those of the first message. Times [s]
-    count from the first stamp, which is `start`. Messages about other joints are left out.
+    The joints are those that are asked for, else those of the first message. Times [s] count from
+    the first stamp. Messages about other joints are left out.
     """
-    names = None if wanted.joint_names is None else tuple(wanted.joint_names)
-    number, found = 0, []
-    while batch := list(islice(messages, _TOGETHER)):
-        try:
-            groups = decode(kind, [message for _, message in batch], number)
-        except MessageError as error:
-            raise FileError(f'{name}: {error}.') from error
-        if names is None:
-            names = min(groups, key=lambda group: int(group.rows[0])).names[_NAMES[kind]]
-        logged = np.array([stamp for stamp, _ in batch], dtype=np.int64)
-        found.append(_rows(name, kind, groups, names, logged, number))
-        number += len(batch)
-    if names is None:
-        return
-    stamps, motion = map(np.concatenate, zip(*found))
-    early = leading_unknown(motion[:, 0])
-    stamps, motion = stamps[early:], motion[early:]
-    if not len(stamps):
-        _refuse_useless(name, number, early, names)
-    _check_stamps(name, stamps)
-    yield Samples(
-        joint_names=names,
-        times=1e-9 * (stamps - stamps[0]).astype(np.float64),
-        **_fields(kind, motion),
+    field_of_names, orders = READABLE[kind]
+    names = None if wanted is None else tuple(wanted)
+    places: dict[tuple[str, ...], list[int] | None] = {}
+    stamps: list[int] = []
+    rows: list[Array] = []
+    number = -1
+    for number, (stamp, message) in enumerate(messages):
+        where = f'{name}: message {number}'
+        present = tuple(getattr(message, field_of_names))
+        names = present if names is None else names
+        if present not in places:
+            places[present] = _places(present, names, where)
+        if (order := places[present]) is not None:
+            stamps.append(stamp)
+            rows.append(_row(message, tuple(orders), order, where, len(present)))
+    if not rows:
+        if number >= 0:
+            raise JointNameError(
+                f'{name}: none of {number + 1} messages has the joints {listed(names or ())}.'
+            )
+        raise FileError(f'{name} holds no samples.')
+    values, times = np.stack(rows), np.array(stamps)
+    early = leading_unknown(values[:, 0])
+    if early == len(values):
+        raise FileError(
+            f'{name}: none of {early} messages has the positions of all joints.'
+        )
+    values, times = values[early:], times[early:]
+    fields: dict[str, Any] = {'motion': values}
+    if kind == JOINT_STATE:
+        has_velocity = not np.isnan(values[:, 1]).all()
+        motion, effort = values[:, : 1 + has_velocity], values[:, 2]
+        fields = {'motion': motion, 'effort': effort, 'is_measured': True}
+    return Samples(
+        joint_names=names or (),
+        times=1e-9 * (times - times[0]).astype(np.float64),
+        **fields,
         name=name,
-        start=int(stamps[0]),
+        start=int(times[0]),
         remarks=(LACKING.format(early),) if early else (),
     )
 
 
-def _check_stamps(name: str, stamps: NDArray[np.int64]) -> None:
-    """Refuse stamps that are none of a recording."""
-    if stamps.min() < 0 or stamps.max() > _LATEST:
-        raise FileError(f'{name}: a stamp lies before 1970 or in a far future.')
-
-
-def _refuse_useless(name: str, number: int, skipped: int, names: Sequence[str]) -> None:
-    """Refuse messages, if there are any, none of which has what is needed."""
-    if skipped:
-        raise FileError(
-            f'{name}: none of {skipped} messages has the positions of all joints.'
-        )
-    if number:
-        raise JointNameError(
-            f'{name}: none of {number} messages has the joints {listed(names)}.'
-        )
-
-
-def _fields(kind: str, values: Array) -> dict[str, Any]:
-    """Fields of samples out of values (M, quantities, joints)."""
-    if kind != JOINT_STATE:
-        return {'motion': values}
-    motion, effort = values[:, :2], values[:, 2]
-    if np.isnan(motion[:, 1]).all():
-        motion = motion[:, :1]  # No message says how fast the joints are.
-    return {'motion': motion, 'effort': effort, 'is_measured': True}
-
-
-def _rows(
-    name: str,
-    kind: str,
-    groups: Sequence[DecodedMessages],
-    names: tuple[str, ...],
-    logged: NDArray[np.int64],
-    number: int,
-) -> tuple[NDArray[np.int64], Array]:
-    """Stamps (M,) [ns] and values (M, quantities, joints) of the messages that have the joints.
-
-    They are recorded at `logged`; `number` messages came before them.
-    """
-    quantities = _QUANTITIES[kind]
-    motion = np.full((len(logged), len(quantities), len(names)), np.nan)
-    stamps = np.zeros(len(logged), dtype=np.int64)
-    taken = np.zeros(len(logged), dtype=np.bool_)
-    for group in groups:
-        where = f'{name}: message {number + int(group.rows[0])}'
-        present = group.names[_NAMES[kind]]
-        order = _places(present, names, where)
-        if order is None:
-            continue
-        taken[group.rows], stamps[group.rows] = True, group.stamps
-        for k, quantity in enumerate(quantities):
-            values = group.values[quantity]
-            if values.shape[1] == len(present):
-                motion[group.rows, k] = values[:, order]
-            elif values.shape[1] or k == 0:
-                raise FileError(
-                    f'{where} has {values.shape[1]} values of {quantity} for {len(present)} '
-                    'joints; expected one for each.'
-                )
-    # Without a stamp in the header, when it was recorded is all there is.
-    return np.where(stamps == 0, logged, stamps)[taken], motion[taken]
+def _row(
+    message: Any, quantities: Sequence[str], order: list[int], where: str, count: int
+) -> Array:
+    """Values (quantities, joints) of a message of so many joints, NaN where it has none."""
+    row = np.full((len(quantities), len(order)), np.nan)
+    for k, quantity in enumerate(quantities):
+        values = getattr(message, quantity)
+        if len(values) == count:
+            row[k] = values[order]
+        elif len(values) or k == 0:
+            raise FileError(
+                f'{where} has {len(values)} values of {quantity} for {count} joints; expected '
+                'one for each.'
+            )
+    return row
 
 
 def _places(
@@ -343,204 +400,18 @@ def _places(
 def _trajectories(
     where: str, messages: Iterator[LoggedMessage], index: int | None
 ) -> Iterator[Samples]:
-    """Waypoints of each trajectory of a topic, or of the one with an index.
-
-    A trajectory without a stamp starts when it was recorded.
-    """
+    """Waypoints of each trajectory of a topic, or of the one with an index."""
     count = 0
-    for number, (logged, data) in enumerate(messages):
+    for number, (stamp, message) in enumerate(messages):
         count += 1
         if index not in (None, number):
             continue
         name = f'{where}, trajectory {number}'
-        try:
-            message = typestore().deserialize_cdr(data, JOINT_TRAJECTORY)
-        except Exception as error:
-            raise FileError(f'{name} is damaged: {error!r:.200}.') from error
         if not len(message.points):
             raise FileError(f'{name} has no points.')
-        times = [
-            p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points
-        ]
-        points = [[getattr(p, field, ()) for field in POINT_FIELDS] for p in message.points]
-        stamp = _SECOND * int(message.header.stamp.sec) + int(message.header.stamp.nanosec)
-        start = stamp or int(logged)
-        if not 0 <= start <= _LATEST:
-            raise FileError(f'{name}: its stamp lies before 1970 or in a far future.')
-        yield waypoint_samples(name, message.joint_names, np.array(times), points, start)
+        since = (point.time_from_start for point in message.points)
+        times = np.array([time.sec + 1e-9 * time.nanosec for time in since])
+        points = [[getattr(p, field) for field in POINT_FIELDS] for p in message.points]
+        yield waypoint_samples(name, message.joint_names, times, points, stamp)
     if index is not None and not 0 <= index < count:
         raise FileError(f'{where}: index is {index}, but it holds {count} trajectories.')
-
-
-_TOPICS = (
-    (MOTION_TOPIC, JOINT_MOTION),
-    (EFFORT_TOPIC, 'hodyn_msgs/msg/JointEffort'),
-    *((EFFORT_MIRROR.format(m), JOINT_STATE) for m in range(3)),
-    (MOTOR_TOPIC, 'hodyn_msgs/msg/MotorReference'),
-    (MOTOR_MIRROR, JOINT_STATE),
-)
-"""Topics and types of the messages of an instant, in the order in which they are written."""
-
-
-class BagWriter:
-    """Writes results to a bag, part by part.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Folder of the bag, which must not exist.
-    storage : {'mcap', 'sqlite3'}
-        Kind of its storage file.
-
-    Raises
-    ------
-    FileError
-        If the storage is unknown, or rosbags is not installed.
-    """
-
-    def __init__(self, folder: Path, storage: str) -> None:
-        if storage not in STORAGES:
-            raise FileError(
-                f'{folder}: storage is {storage!r}, expected {listed(STORAGES)}.'
-            )
-        rosbags('rosbag2', folder)
-        from hodyn_ros.files import mcap  # made of what is not always installed
-
-        self._folder, self._library = folder, cast(Any, mcap)
-        self._channels = np.zeros(len(_TOPICS), dtype=np.int64)  # of those that are there
-        plugin = getattr(self._library.rosbag2.StoragePlugin, storage.upper())
-        self._writer = self._library.RecordsWriter(
-            folder, version=_VERSION, storage_plugin=plugin
-        )
-        self._writer.open()
-
-    def write(self, results: Samples) -> None:
-        """Append results, all messages of an instant one after the other.
-
-        Parameters
-        ----------
-        results : Samples
-            Next part of the motion. Orders that are NaN at an instant are left out of its
-            messages; the provenance goes into metadata.yaml.
-
-        Raises
-        ------
-        FileError
-            If a time cannot be the stamp of a message: before 1970, or after 2**31 s.
-        """
-        stamps = results.start + np.rint(1e9 * results.times).astype(np.int64)
-        if len(stamps) and (stamps.min() < 0 or stamps.max() > _LATEST_STAMP):
-            raise FileError(
-                f'{self._folder}: times from {results.times.min():g} s to '
-                f'{results.times.max():g} s cannot be stamps of messages, which are seconds since '
-                '1970; shift them.'
-            )
-        for key, value in results.provenance.lines().items():
-            self._writer.set_custom_data(key, value)  # of metadata.yaml
-        lengths = np.zeros((len(stamps), len(_TOPICS)), dtype=np.int64)
-        parts = []
-        for place, rows, fields in _contents(results):
-            if not self._channels[place]:
-                connection = self._writer.add_connection(
-                    *_TOPICS[place], typestore=typestore()
-                )
-                self._channels[place] = connection.id
-            frame, before = results.base_link, self._library.BEFORE
-            records = encode(_TOPICS[place][1], stamps[rows], frame, fields, before)
-            self._library.put_record_heads(
-                records, int(self._channels[place]), stamps[rows]
-            )
-            lengths[rows, place] = records.shape[1]
-            parts.append((place, rows, records))
-        ends = lengths.cumsum().reshape(lengths.shape)
-        whole = np.empty(lengths.sum(), dtype=np.uint8)
-        for place, rows, records in parts:
-            length = records.shape[1]
-            windows = np.lib.stride_tricks.sliding_window_view(
-                whole, length, writeable=True
-            )
-            windows[ends[rows, place] - length] = records
-        rows, places = np.nonzero(lengths)
-        self._writer.write_records(
-            self._channels[places], stamps[rows], ends[rows, places], whole
-        )
-
-    def close(self) -> None:
-        """Finish the bag."""
-        self._writer.close()
-
-
-def _contents(results: Samples) -> Iterator[tuple[int, NDArray[np.intp], dict[str, Any]]]:
-    """Messages that results become: place in `_TOPICS`, rows and fields of the same orders."""
-    for orders, rows in _groups(results.motion, most=5, least=3):
-        motion = {name: results.motion[rows, k] for k, name in enumerate(MOTION[:orders])}
-        yield 0, rows, {'joint_names': results.joint_names, **motion}
-    source = SOURCES[results.source]
-    for orders, rows in _groups(results.effort, most=3, least=1):
-        efforts = {name: results.effort[rows, m] for m, name in enumerate(EFFORT[:orders])}
-        std = results.effort_std
-        deviations = (
-            {}
-            if std is None
-            else {name: std[rows, m] for m, name in enumerate(EFFORT_STD[:orders])}
-        )
-        yield (
-            1,
-            rows,
-            {
-                'joint_names': results.joint_names,
-                **deviations,
-                'valid_order': orders - 1,
-                'continuous_order': min(results.continuous_order, orders - 1),
-                'delay': results.delay,
-                'source': source,
-                **efforts,
-            },
-        )
-        for m, values in enumerate(efforts.values()):
-            mirror = {'name': results.joint_names, 'effort': values}
-            if m == 0:
-                mirror |= {
-                    name: results.motion[rows, k] for k, name in enumerate(MOTION[:2])
-                }
-            yield 2 + m, rows, mirror
-    if results.motors is not None:
-        yield from _motor_contents(results, results.motors)
-
-
-def _motor_contents(
-    results: Samples, motors: MotorMotion
-) -> Iterator[tuple[int, NDArray[np.intp], dict[str, Any]]]:
-    """Messages of motors, as in `_contents`: references, and joint states as their mirror."""
-    position, torque, _ = motors
-    joints = [results.joint_names.index(name) for name in results.motor_joints]
-    for orders, rows in _groups(position, most=3, least=1):
-        for torques, among in _groups(torque[rows], most=2, least=0):
-            places = rows[among]
-            series = {name: position[places, k] for k, name in enumerate(MOTION[:orders])}
-            series |= {
-                name.removeprefix('motor_'): torque[places, k]
-                for k, name in enumerate(MOTOR_TORQUE[:torques])
-            }
-            yield (
-                5,
-                places,
-                {
-                    'motor_names': results.motor_names,
-                    'joint_names': results.motor_joints,
-                    'source': SOURCES[results.source],
-                    'deflection': position[places, 0]
-                    - results.motion[places, 0][:, joints],
-                    **series,
-                },
-            )
-            shown = {'position': 'position', 'velocity': 'velocity', 'effort': 'torque'}
-            mirror = {name: series[what] for name, what in shown.items() if what in series}
-            yield 6, places, {'name': results.motor_names, **mirror}
-
-
-def _groups(values: Array, most: int, least: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Rows with the same number of known orders, as far as they are written."""
-    known = np.minimum(known_orders(values), most)
-    for orders in np.unique(known[known >= least]).tolist():
-        yield orders, np.flatnonzero(known == orders)

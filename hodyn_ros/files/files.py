@@ -18,7 +18,7 @@ from hodyn_ros.files.bags import BagFormat
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.files.tables import CSV, NPZ, PARQUET
-from hodyn_ros.files.yaml_trajectory import YamlFormat
+from hodyn_ros.files.yaml_files import YamlFormat
 from hodyn_ros.interrupts import CLEANUPS
 from hodyn_ros.names import listed
 
@@ -94,7 +94,8 @@ def read_motion(path: PathLike, **options: Any) -> Samples:
     if len(found) > 1:
         raise FileError(
             f'{path} holds {len(found)} trajectories; choose one with index=0 to '
-            f'index={len(found) - 1}, or read all of them with read_motions.'
+            f'index={len(found) - 1} (hodyn: --topic NAME:0), or read all of them with '
+            'read_motions.'
         )
     return found[0]
 
@@ -258,12 +259,14 @@ def check_output(path: PathLike) -> Format:
     Raises
     ------
     FileError
-        If the suffix is unknown, there is such a folder, or nothing can be written there.
+        If the suffix is unknown, a library is missing, there is such a folder, or nothing can be
+        written there.
     """
     target = Path(path)
     kind = format_of(target, not target.suffix, 'none for the folder of a bag')
     if target.is_dir():
         raise FileError(f'{path} is a folder that exists already; give another name.')
+    kind.require(target)
     Replacement(target).discard()
     return kind
 

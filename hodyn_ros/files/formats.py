@@ -86,6 +86,21 @@ class Format(ABC):
         """
         return path, path
 
+    def require(self, path: Path) -> None:
+        """Refuse a file if a library that writes it is missing.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            For the message.
+
+        Raises
+        ------
+        FileError
+            If it cannot be imported; the message says how to install it.
+        """
+        del path  # by default none is needed
+
     @abstractmethod
     def write(self, path: Path, results: Samples, storage: str) -> None:
         """Write results.

@@ -1,36 +1,112 @@
-"""Messages in bags: their definitions, without a ROS installation, and many of them at a time.
-
-Along a recording only stamps and numbers change, so that those of all messages that look the same
-are taken out of their bytes at once. Source: OMG, DDS Interoperability Wire Protocol (plain CDR).
-"""
+"""Messages in bags: their definitions, without a ROS installation, and what they hold."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hodyn_ros.checks import Array
-from hodyn_ros.errors import FileError, MessageError
+from hodyn_ros.errors import FileError
+from hodyn_ros.files.quantities import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module, share_file
 
 HODYN_MESSAGES = ('JointEffort', 'JointMotion', 'MotorReference')
 """Messages of hodyn_msgs that bags are written with; none of them holds another one of them."""
 
-_ENCAPSULATION = 4  # bytes before the content, from which alignment counts
-_STAMP = slice(_ENCAPSULATION, _ENCAPSULATION + 8)
-_MOST_LAYOUTS = 32  # in a batch that are looked for together
-_SECOND = 1_000_000_000
+JOINT_STATE = 'sensor_msgs/msg/JointState'
+JOINT_MOTION = 'hodyn_msgs/msg/JointMotion'
+JOINT_TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 
-Fields = dict[str, str]
-"""Type of each field, as in a definition, by its path: `points[].positions` is `float64[]`."""
+MOTION_TOPIC = '/joint_motion'
+EFFORT_TOPIC = '/hodyn_node/joint_effort'
+MOTOR_TOPIC = '/hodyn_node/motor_reference'
+EFFORT_MIRROR = EFFORT_TOPIC + '/order_{}'
+MOTOR_MIRROR = MOTOR_TOPIC + '/state'
+
+Orders = dict[str, tuple[str, int]]
+"""By the field of a message: the field of `Samples` that it holds, and which order of it."""
+
+
+def _orders(field: str, what: str, names: tuple[str, ...]) -> Orders:
+    """Fields of the orders of a quantity, named as the quantity or with another beginning."""
+    return {name.replace(what, field, 1): (what, k) for k, name in enumerate(names)}
+
+
+_MOTION: Orders = {name: ('motion', k) for k, name in enumerate(MOTION[:5])}
+_STATE: Orders = {
+    'position': ('motion', 0),
+    'velocity': ('motion', 1),
+    'effort': ('effort', 0),
+}
+
+
+class Topic(NamedTuple):
+    """A topic that results are written to: the type of its messages, and their fields."""
+
+    topic: str
+    kind: str
+    names: dict[str, str]
+    """Fields of names, and those of `Samples` that they hold."""
+    orders: Orders
+    needed: tuple[str, int]
+    """Array of `Samples`, and the order of it without which there is no message."""
+
+
+TOPICS = (
+    Topic(
+        MOTION_TOPIC, JOINT_MOTION, {'joint_names': 'joint_names'}, _MOTION, ('motion', 2)
+    ),
+    Topic(
+        EFFORT_TOPIC,
+        'hodyn_msgs/msg/JointEffort',
+        {'joint_names': 'joint_names'},
+        {
+            **_orders('effort', 'effort', EFFORT[:3]),
+            **{name: ('effort_std', k) for k, name in enumerate(EFFORT_STD[:3])},
+        },
+        ('effort', 0),
+    ),
+    *(
+        Topic(
+            EFFORT_MIRROR.format(m),
+            JOINT_STATE,
+            {'name': 'joint_names'},
+            {'effort': ('effort', m)} if m else _STATE,
+            ('effort', m),
+        )
+        for m in range(3)
+    ),
+    Topic(
+        MOTOR_TOPIC,
+        'hodyn_msgs/msg/MotorReference',
+        {'motor_names': 'motor_names', 'joint_names': 'motor_joints'},
+        {
+            **{name: ('motor_position', k) for k, name in enumerate(MOTION[:3])},
+            **_orders('torque', 'motor_torque', MOTOR_TORQUE[:2]),
+        },
+        ('motor_position', 0),
+    ),
+    Topic(
+        MOTOR_MIRROR,
+        JOINT_STATE,
+        {'name': 'motor_names'},
+        {
+            'position': ('motor_position', 0),
+            'velocity': ('motor_position', 1),
+            'effort': ('motor_torque', 0),
+        },
+        ('motor_position', 0),
+    ),
+)
+"""In the order in which the messages of an instant are written."""
+
+READABLE: dict[str, tuple[str, Orders]] = {
+    JOINT_STATE: ('name', _STATE),
+    JOINT_MOTION: ('joint_names', _MOTION),
+    JOINT_TRAJECTORY: ('joint_names', {}),
+}
+"""Types that hold a motion: their field of names, and what else of them is read."""
 
 
 def rosbags(module: str, path: Path) -> Any:
@@ -89,37 +165,6 @@ def typestore() -> Any:
     return store
 
 
-def fields_of(types: Any, kind: str, prefix: str = '') -> Fields:
-    """Fields of a type with those of the types in it, in the order of their bytes.
-
-    Parameters
-    ----------
-    types : mapping
-        Definitions of types, as rosbags has them.
-    kind : str
-        Such as 'sensor_msgs/msg/JointState'.
-    prefix : str
-        Path of the field that is of this type, with a point at its end.
-
-    Returns
-    -------
-    Fields
-        Types of the fields by their paths; those that are of types of their own are
-        resolved.
-    """
-    found: Fields = {}
-    for name, (node, what) in types[kind][1]:
-        array = ''
-        if node.name in ('ARRAY', 'SEQUENCE'):
-            array = f'[{what[1]}]' if node.name == 'ARRAY' else '[]'
-            node, what = what[0]
-        if node.name == 'NAME':
-            found |= fields_of(types, str(what), f'{prefix}{name}{array}.')
-        else:
-            found[f'{prefix}{name}'] = f'{what[0]}{array}'
-    return found
-
-
 def refuse_other_version(path: Path, connection: Any) -> None:
     """Refuse messages of another version of their type than the known one.
 
@@ -143,221 +188,30 @@ def refuse_other_version(path: Path, connection: Any) -> None:
     text = connection.msgdef.data.replace('\r\n', '\n')
     try:
         types = rosbags('typesys', path).get_types_from_msg(text, kind)
-        # What it leaves out is a type that everybody knows.
-        found = fields_of({**store.fielddefs, **types}, kind)
+        # Types that it leaves out are those that everybody knows.
+        found = _fields({**store.fielddefs, **types}, kind)
     except Exception as error:
         raise FileError(
             f'{where} definition of {kind} in the bag cannot be read: {error}'
         ) from error
-    known = fields_of(store.fielddefs, kind)
-    if list(found.items()) != list(known.items()):
-        have, expected = (
-            listed(f'{what} {name}' for name, what in fields.items())
-            for fields in (found, known)
-        )
+    known = _fields(store.fielddefs, kind)
+    if found != known:
         raise FileError(
-            f'{where} messages are of another version of {kind}, with the fields {have}; '
-            f'expected {expected}. Convert the bag.'
+            f'{where} messages are of another version of {kind}, with the fields {listed(found)}; '
+            f'expected {listed(known)}. Convert the bag.'
         )
 
 
-@dataclass(frozen=True, eq=False)
-class DecodedMessages:
-    """Messages of the same layout out of a batch.
-
-    Attributes
-    ----------
-    rows : ndarray of int, shape (N,)
-        Which of the batch they are.
-    names : dict of str to tuple of str
-        Names in the fields of strings, the same in all of them.
-    stamps : ndarray of int, shape (N,)
-        Of the headers [ns].
-    values : dict of str to ndarray, shape (N, elements)
-        Fields of floating-point numbers; 0 elements where a field is empty.
-    """
-
-    rows: NDArray[np.intp]
-    names: dict[str, tuple[str, ...]]
-    stamps: NDArray[np.int64]
-    values: dict[str, Array]
-
-
-def decode(kind: str, batch: Sequence[bytes], first: int = 0) -> list[DecodedMessages]:
-    """Take messages apart that are a header, names and arrays; one group for each layout.
-
-    They are serialized messages of a type that `typestore` knows; `first` messages came before
-    them. A message that is cut off or in another encoding raises `MessageError`.
-
-    Parameters
-    ----------
-    kind : str
-        Type of the messages.
-    batch : sequence of bytes
-        Messages of this type in the order of the log.
-    first : int
-        Number of messages before them, for errors.
-
-    Returns
-    -------
-    list of DecodedMessages
-        In no particular order; `rows` say where they belong.
-
-    Raises
-    ------
-    MessageError
-        If a message is cut off, or not in plain CDR.
-    """
-    fields = fields_of(typestore().fielddefs, kind)
-    results: list[DecodedMessages] = []
-    lengths = np.array([len(data) for data in batch])
-    rest = np.arange(len(batch))
-    while len(rest):
-        head = int(rest[0])
-        try:
-            names, places, varies = _layout(batch[head], fields)
-        except ValueError as error:
-            raise MessageError(f'message {first + head} is damaged: {error}') from error
-        same = rest[lengths[rest] == lengths[head]]
-        if len(results) >= _MOST_LAYOUTS:
-            same = rest[:1]  # Every message another one: go through them once, not often.
-        data = np.frombuffer(b''.join([batch[i] for i in same.tolist()]), dtype=np.uint8)
-        data = data.reshape(len(same), -1)
-        constant = np.flatnonzero(~varies)
-        alike = (data[:, constant] == data[0, constant]).all(axis=1)
-        rows, data = same[alike], data if alike.all() else data[alike]
-        rest = np.setdiff1d(rest, rows, assume_unique=True)
-        order = '<' if batch[head][1] else '>'
-        # Nanoseconds are unsigned, but never that large.
-        stamps = np.ascontiguousarray(data[:, _STAMP]).view(order + 'i4').astype(np.int64)
-        values = {
-            name: np.ascontiguousarray(data[:, place : place + 8 * count])
-            .view(order + 'f8')
-            .astype(np.float64)
-            .reshape(len(data), count)
-            for name, (place, count) in places.items()
-        }
-        results.append(DecodedMessages(rows, names, stamps @ (_SECOND, 1), values))
-    return results
-
-
-def encode(
-    kind: str,
-    stamps: NDArray[np.int64],
-    frame_id: str,
-    fields: dict[str, Any],
-    before: int = 0,
-) -> NDArray[np.uint8]:
-    """Serialize messages of the same layout, with stamps (N,) [ns]; shape (N, bytes).
-
-    Fields are names, arrays of shape (N, elements), or numbers that are the same in all messages;
-    arrays that are left out are empty. So many bytes `before` each message are left open.
-
-    Parameters
-    ----------
-    kind : str
-        Type of the messages, with a header, that `typestore` knows.
-    stamps : ndarray of int, shape (N,)
-        Of the headers [ns].
-    frame_id : str
-        Of the headers.
-    fields : dict of str to object
-        Tuples of names, arrays (N, elements), or numbers.
-    before : int
-        Bytes left open before each message.
-
-    Returns
-    -------
-    ndarray of uint8, shape (N, before + bytes)
-        In little-endian plain CDR.
-    """
-    store = typestore()
-    content: dict[str, Any] = {}
-    for name, _ in store.fielddefs[kind][1]:
-        item = fields.get(name, np.empty(0))
-        content[name] = list(item) if isinstance(item, tuple) else item
-        if isinstance(item, np.ndarray) and name in fields:
-            content[name] = item[0]
-    time = store.types['builtin_interfaces/msg/Time'](sec=0, nanosec=0)
-    content['header'] = store.types['std_msgs/msg/Header'](stamp=time, frame_id=frame_id)
-    template = bytes(store.serialize_cdr(store.types[kind](**content), kind))
-    _, places, _ = _layout(template, fields_of(store.fielddefs, kind))
-    records = np.empty((len(stamps), before + len(template)), dtype=np.uint8)
-    data = records[:, before:]
-    data[:] = np.frombuffer(template, dtype=np.uint8)
-    data[:, _STAMP] = (
-        np.stack(np.divmod(stamps, _SECOND), axis=1).astype('<u4').view(np.uint8)
-    )
-    for name, (place, count) in places.items():
-        if count:
-            raw = np.ascontiguousarray(fields[name], dtype='<f8').view(np.uint8)
-            data[:, place : place + 8 * count] = raw
-    return records
-
-
-def _layout(
-    data: bytes, fields: Fields
-) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[int, int]], NDArray[np.bool_]]:
-    """Names in a message, places and numbers of elements of its arrays, and bytes that vary.
-
-    Parameters
-    ----------
-    data : bytes
-        A message in plain CDR, little- or big-endian.
-    fields : Fields
-        Of its type, see `fields_of`.
-
-    Returns
-    -------
-    names : dict of str to tuple of str
-        Elements of the fields of strings.
-    values : dict of str to (int, int)
-        Place of the first byte and number of elements of each field of float64.
-    varies : ndarray of bool, shape (bytes,)
-        Bytes of numbers, stamps and padding, which may differ between messages of the same
-        layout.
-
-    Raises
-    ------
-    ValueError
-        If it is cut off or in another encoding.
-    """
-    if len(data) < _STAMP.stop or data[0] != 0 or data[1] not in (0, 1):
-        raise ValueError('it is not in plain CDR')
-    place = _STAMP.stop
-    names: dict[str, tuple[str, ...]] = {}
-    values: dict[str, tuple[int, int]] = {}
-    varies = np.zeros(len(data), dtype=np.bool_)
-    varies[2:place] = True  # Options and stamp.
-
-    def take(size: int, alignment: int = 1, varying: bool = False) -> int:
-        """Place of the next bytes; before them is whatever was in the memory of the sender."""
-        nonlocal place
-        start = place + -(place - _ENCAPSULATION) % alignment
-        if size > len(data) - start:
-            raise ValueError('it is cut off')
-        varies[place : start + size if varying else start] = True
-        place = start + size
-        return start
-
-    def count() -> int:
-        return int(struct.unpack_from('<I' if data[1] else '>I', data, take(4, 4))[0])
-
-    def text() -> str:
-        start = take(count())
-        return data[start:place].rstrip(b'\x00').decode()
-
-    text()  # frame_id
-    for name, what in fields.items():
-        if name.startswith('header.'):
-            continue
-        if what == 'string[]':
-            names[name] = tuple(text() for _ in range(count()))
-        elif what == 'float64[]':
-            elements = count()
-            values[name] = take(8 * elements, 8 if elements else 1, varying=True), elements
+def _fields(types: Any, kind: str, prefix: str = '') -> list[str]:
+    """Fields of a type, such as `float64[] points[].positions`, in the order of their bytes."""
+    found: list[str] = []
+    for name, (node, what) in types[kind][1]:
+        array = ''
+        if node.name in ('ARRAY', 'SEQUENCE'):
+            array = f'[{what[1]}]' if node.name == 'ARRAY' else '[]'
+            node, what = what[0]
+        if node.name == 'NAME':
+            found += _fields(types, str(what), f'{prefix}{name}{array}.')
         else:
-            size = np.dtype(what).itemsize
-            take(size, size, varying=True)
-    varies[place:] = True  # Padding at the end may hold anything.
-    return names, values, varies
+            found.append(f'{what[0]}{array} {prefix}{name}')
+    return found

@@ -61,6 +61,17 @@ class TableFormat(Format):
         table = self.read(path, wanted.joint_names)
         yield samples_of(table, str(path), wanted.expressed_in, wanted.acting)
 
+    def require(self, path: Path) -> None:
+        """Refuse a file if pyarrow is missing, which writes some.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            For the message.
+        """
+        if self.suffixes == PARQUET.suffixes:
+            _arrow('pyarrow.parquet', path)
+
     def write(self, path: Path, results: Samples, storage: str) -> None:
         """Write a table.
 

@@ -278,7 +278,7 @@ def write_parameters(
     parameters: Mapping[str, Mapping[str, Mapping[str, Any]]],
     comments: Sequence[str] = (),
 ) -> None:
-    """Write a YAML file that `hodyn --limits`, `--friction`, `--actuators` and nodes take.
+    """Write a YAML file that `hodyn --config` and nodes take.
 
     Parameters
     ----------

@@ -186,7 +186,8 @@ def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> li
         )
         raise ModelError(
             f'{fault}; check the signs and the order ixx ixy ixz iyy iyz izz. '
-            'allow_impossible_inertia (--allow-impossible-inertia) uses it as given.',
+            'allow_impossible_inertia (hodyn: --config allow_impossible_inertia:=true) uses it as '
+            'given.',
             remark=f'{fault}; it is used as given. Inverse dynamics is right for these numbers, '
             'but no robot has them: the mass matrix and the kinetic energy may be negative.',
         )

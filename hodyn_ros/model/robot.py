@@ -760,8 +760,8 @@ def _closed(
         return tree.with_loops(loops, independent, start)
     except ModelError as error:
         raise ModelError(
-            f'{error} With loops=() the tree alone is read; hodyn has --open-loops for that, '
-            'nodes the parameter loops with the value open.'
+            f'{error} With loops=() the tree alone is read; hodyn has --config loops:=open for '
+            'that, nodes the parameter loops with the value open.'
         ) from error
 
 

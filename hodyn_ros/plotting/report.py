@@ -37,7 +37,7 @@ from hodyn_ros.plotting.panels import (
     panels_over_time,
     portrait_panels,
 )
-from hodyn_ros.plotting.scene import moving_bodies
+from hodyn_ros.plotting.scene import moving_bodies, sticks
 from hodyn_ros.plotting.series import (
     checked_results,
     effort_series,
@@ -375,28 +375,19 @@ def _frames(results: Samples, model: RobotModel, limits: MotionLimits) -> dict[s
     with np.errstate(invalid='ignore', divide='ignore'):
         shares = np.abs(results.effort[rows, 0]) / limits.effort
     shares[:, ~np.isfinite(limits.effort)] = np.nan
-    points, lines = _skeleton(model, results.motion[rows, 0])
-    packed = {'times': times[rows], 'points': points, 'shares': shares}
+    tree, poses, joints = moving_bodies(model, results.motion[rows, 0])
+    points: list[Array] = []
+    lines = []
+    for body, ends in sticks(tree).items():
+        start, joint, pose = len(points), -1, np.eye(4)
+        if body != BASE:
+            joint, pose = joints[body], poses[body]
+        for end in (np.zeros(3), *ends):
+            place = pose[..., :3, :3] @ end + pose[..., :3, 3]
+            points.append(np.broadcast_to(place, (len(rows), 3)))
+        lines += [[start, start + 1 + i, joint] for i in range(len(ends))]
+    packed = {'times': times[rows], 'points': np.stack(points, axis=1), 'shares': shares}
     return {
         'lines': lines,
         **{name: _packed(array.ravel()) for name, array in packed.items()},
     }
-
-
-def _skeleton(model: RobotModel, positions: Array) -> tuple[Array, list[list[int]]]:
-    """Points (F, P, 3): the base, the origin of each body, and the far ends of the last ones."""
-    model, poses, joints = moving_bodies(model, positions)
-    moved_by = [-1, *joints]
-    points = [np.zeros((len(positions), 3)), *(pose[:, :3, 3] for pose in poses)]
-    parents = model.parent.tolist()
-    lines = []
-    for body, parent in enumerate(parents):
-        start = 0 if parent == BASE else 1 + parent
-        lines.append([start, 1 + body, moved_by[start]])
-    for body in sorted(set(range(model.n_bodies)) - set(parents)):
-        ends = [frame.pose[:3, 3] for frame in model.links.values() if frame.body == body]
-        far = max(ends, key=lambda end: float(end @ end), default=np.zeros(3))
-        if far.any():
-            lines.append([1 + body, len(points), moved_by[1 + body]])
-            points.append(poses[body][:, :3, :3] @ far + poses[body][:, :3, 3])
-    return np.stack(points, axis=1), lines

@@ -126,6 +126,27 @@ def moving_bodies(model: RobotModel, positions: Array) -> MovingBodies:
     )
 
 
+def sticks(tree: RobotModel) -> dict[int, list[Array]]:
+    """Ends of the sticks from the origin of each body to its links and to the bodies behind it.
+
+    Parameters
+    ----------
+    tree : RobotModel
+        Of `moving_bodies`.
+
+    Returns
+    -------
+    dict of int to list of ndarray, shape (3,)
+        By the body, `BASE` first, in its axes [m].
+    """
+    found = {}
+    for body in (BASE, *range(tree.n_bodies)):
+        ends = [frame.pose[:3, 3] for frame in tree.links.values() if frame.body == body]
+        ends += [tree.B[i][:3, 3] for i in np.flatnonzero(tree.parent == body)]
+        found[body] = [end for end in ends if end.any()]
+    return found
+
+
 def view(
     model: RobotModel,
     results: Samples | Mapping[str, Samples],
@@ -371,7 +392,7 @@ class _Motion:
         above = [0.0, 0.0, 1.2 * self.size]
         name = self.rr.Points3D([above], labels=[self.name], show_labels=True, radii=0.0)
         self._record(['name'], name)
-        for body in (BASE, *range(tree.n_bodies)):
+        for body, ends in sticks(tree).items():
             links = {name: pose for name, (of, pose) in tree.links.items() if of == body}
             path = ['base'] if body == BASE else ['bodies', tree.body_names[body]]
             joint = -1 if body == BASE else joints[body]
@@ -380,11 +401,9 @@ class _Motion:
                 for i, visual in enumerate(visuals.get(link, ())):
                     self._record_visual([*path, link, str(i)], visual, joint)
             if visuals.keys().isdisjoint(links):
-                ends = [end[:3, 3] for end in links.values()]
-                ends += [tree.B[i][:3, 3] for i in np.flatnonzero(tree.parent == body)]
-                strips = [[np.zeros(3), end] for end in ends if end.any()]
-                sticks = self.rr.LineStrips3D(strips, radii=0.02 * self.size)
-                self._record_shape([*path, 'sticks'], sticks, joint)
+                strips = [[np.zeros(3), end] for end in ends]
+                shape = self.rr.LineStrips3D(strips, radii=0.02 * self.size)
+                self._record_shape([*path, 'sticks'], shape, joint)
 
     def record_poses(
         self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies

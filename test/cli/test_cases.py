@@ -57,13 +57,15 @@ def test_efforts_are_those_of_pinocchio_or_mujoco(case, hodyn):
 def test_negative_moments_are_refused_unless_they_are_asked_for(hodyn):
     code, text, _ = hodyn('compute', '04_negative_inertia', 'robot.urdf', 'motion.csv')
     assert (
-        code == 2 and 'principal moments' in text and '--allow-impossible-inertia' in text
+        code == 2
+        and 'principal moments' in text
+        and 'allow_impossible_inertia:=true' in text
     )
 
 
 def test_what_cannot_be_closed_is_refused_with_the_option_that_leaves_it_open(hodyn):
     code, text, _ = hodyn('compute', '14_gazebo_screw', 'robot.urdf', 'motion.csv')
-    assert code == 2 and "'screw'" in text and '--open-loops' in text
+    assert code == 2 and "'screw'" in text and 'loops:=open' in text
 
 
 # Limits
@@ -114,7 +116,7 @@ def test_limits_of_followers_are_checked(motion, exceeded, hodyn):
 
 def test_what_a_controller_makes_of_samples_exceeds_what_the_samples_keep(hodyn):
     case = '20_totg_between_samples'
-    given = ('panda', 'totg.yaml', '--interpolation', 'jtc', '--limits', 'limits.yaml')
+    given = ('panda', 'totg.yaml', '--interpolation', 'jtc', '--config', 'limits.yaml')
     code, text, _ = hodyn('check', case, *given, output=False)
     assert code == 1
     value = float(re.search(r'acceleration panda_joint1 [\d.]+ ([\d.]+) 3.75', text)[1])
@@ -135,7 +137,7 @@ def test_a_parallelogram_is_the_same_by_mimic_and_by_a_loop(file):
 
 def test_motors_behind_springs_are_those_of_pinocchio(hodyn):
     case = '17_series_elastic_leg'
-    options = ('robot.urdf', 'motion.csv', '--actuators', 'sea.yaml')
+    options = ('robot.urdf', 'motion.csv', '--config', 'sea.yaml')
     code, _, out = hodyn('compute', case, *options)
     assert code == 0
     results = read_results(out)

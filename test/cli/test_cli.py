@@ -33,6 +33,31 @@ def test_every_command_explains_its_options(name):
         assert not getattr(parameter, 'hidden', False)
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize('name', COMMANDS)
+def test_help_of_a_command_is_one_screen(name, capsys, monkeypatch):
+    monkeypatch.setenv('COLUMNS', '80')
+    assert run([name, '--help']) == 0
+    assert len(capsys.readouterr().out.splitlines()) <= 40
+
+
+def test_what_earlier_versions_had_is_refused_with_what_to_write_instead(capsys):
+    for gone, instead in commands.GONE.items():
+        words = (
+            ['check', 'two_link', 'a.csv', gone, '1'] if gone[0] == '-' else [gone, 'panda']
+        )
+        assert run(words) == 2
+        assert f'error: {gone} went: {instead}.' in capsys.readouterr().err
+    options = {
+        option
+        for command in COMMANDS.values()
+        for item in command.params
+        for option in item.opts
+    }
+    # Named here, they are not declared: but for the order of what is generated.
+    assert options & set(commands.GONE) == {'--order'}
+
+
 LIGHT = """
 import os, sys
 from hodyn_ros.cli import run

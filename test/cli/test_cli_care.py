@@ -37,7 +37,7 @@ def test_a_motion_that_jumps_is_not_approved(tmp_path, capsys):
     words = [URDF, motion, '--interpolation', 'jtc']
     capsys.readouterr()
     assert run(['check', *words]) == 1
-    assert run(['report', *words, '-o', str(page)]) == 0
+    assert run(['plot', *words, '-o', str(page)]) == 0
     for text in (capsys.readouterr().out, page.read_text(encoding='utf-8')):
         assert 'jump at waypoints' in text and 'limits are kept' not in text
     assert run(['check', *words, '--json']) == 1
@@ -49,7 +49,7 @@ def test_a_motion_that_jumps_is_not_approved(tmp_path, capsys):
 @pytest.mark.parametrize(
     ('module', 'arguments'),
     [
-        ('plotly.offline', ['report', URDF, 'motion.csv']),
+        ('plotly.offline', ['plot', URDF, 'motion.csv', '-o', 'a.html']),
         ('matplotlib.figure', ['plot', URDF, 'motion.csv']),
         ('clarabel', ['identify', URDF, 'motion.csv', '-o', 'a.urdf']),
         ('pyarrow', ['compute', URDF, 'motion.csv', '-o', 'a.parquet']),
@@ -94,7 +94,7 @@ def test_aliases_cannot_make_a_small_file_large(tmp_path, capsys, text, why, pla
     trajectory(given['motion'])
     given['limits'].write_text('limits: {shoulder: {acceleration: 1.0}}')
     given[place].write_text(text)
-    arguments = ['check', URDF, str(given['motion']), '--limits', str(given['limits'])]
+    arguments = ['check', URDF, str(given['motion']), '--config', str(given['limits'])]
     assert run(arguments) == 2
     assert re.search(why, capsys.readouterr().err)
 
@@ -137,7 +137,7 @@ def test_estimated_motion_that_check_approves_is_not_stretched(errors, tmp_path,
     limits = tmp_path / 'limits.yaml'
     few = {name: {'jerk': 60.0, 'effort_dot': 400.0} for name in NAMES}
     limits.write_text(yaml.safe_dump({'limits': few}))
-    words = [URDF, motion, *ESTIMATE, '--limits', str(limits)]
+    words = [URDF, motion, *ESTIMATE, '--config', str(limits)]
     assert run(['check', *words]) == 0
     remarks = [line for line in capsys.readouterr().err.splitlines() if 'stimate' in line]
     assert len(remarks) == 1
@@ -147,7 +147,7 @@ def test_estimated_motion_that_check_approves_is_not_stretched(errors, tmp_path,
     assert 'What is between them is not known' in said.err
     assert 'at any instant' not in said.err
     assert said.err.count(remarks[0]) == 1
-    assert run(['check', URDF, out, '--limits', str(limits)]) == 0
+    assert run(['check', URDF, out, '--config', str(limits)]) == 0
 
 
 @pytest.mark.every_case

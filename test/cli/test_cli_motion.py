@@ -30,13 +30,11 @@ def motion(tmp_path):
     return write_table(tmp_path / 'motion.csv', times, swinging(times))
 
 
-def test_order_and_gravity_are_those_that_are_asked_for(motion, tmp_path, capsys):
+def test_gravity_is_that_which_is_asked_for(motion, tmp_path, capsys):
     out = tmp_path / 'out.csv'
-    arguments = ('compute', 'two_link', motion, '-o', out, '--order', 1)
+    arguments = ('compute', 'two_link', motion, '-o', out)
     assert call(capsys, *arguments, '--gravity', 0, 0, 0)[0] == 0
     columns = read_table(out)
-    assert 'elbow.effort_dot' in columns
-    assert 'elbow.effort_ddot' not in columns
     expected = efforts_of(swinging(np.linspace(0.0, 2.0, 81)), gravity=(0.0, 0.0, 0.0))
     np.testing.assert_allclose(columns['elbow.effort'], expected[:, 0, 1], atol=1e-12)
 
@@ -82,7 +80,7 @@ def test_limits_of_joints_that_loops_move(tmp_path, capsys):
     assert found['time'] == 0.5 and found['value'] > 0.5
     code, _, err = call(capsys, 'retime', 'parallel_ankle', apart)
     assert code == 2 and "Joint 'roll' has the position" in err
-    code, out, _ = call(capsys, 'retime', 'parallel_ankle', alike, '--intervals', '8')
+    code, out, _ = call(capsys, 'retime', 'parallel_ankle', alike)
     assert code == 0 and 'All known limits are kept' in out
 
 
@@ -93,7 +91,7 @@ def test_check_takes_limits_of_motors(motion, tmp_path, capsys):
         '  elbow: {type: sea, stiffness: 400.0, motor_inertia: 0.2, max_motor_torque: 0.5,\n'
         '          deflection_limit: 0.001}\n'
     )
-    data = as_json(capsys, 'check', 'two_link', motion, '--actuators', actuators, code=1)
+    data = as_json(capsys, 'check', 'two_link', motion, '--config', actuators, code=1)
     found = {v['quantity']: v for v in data['violations']}
     assert set(found) == {'motor_torque', 'deflection'}
     torque = efforts_of(swinging(np.linspace(0.0, 2.0, 81)))
@@ -108,7 +106,7 @@ def test_check_says_what_it_cannot_check(tmp_path, capsys):
     path = write_table(tmp_path / 'short.csv', times, swinging(times)[:, :3])
     limits = tmp_path / 'limits.yaml'
     limits.write_text('limits: {elbow: {jerk: 1.0e6}}')
-    arguments = ('check', 'two_link', path, '--limits', limits, '--derivatives', 'given')
+    arguments = ('check', 'two_link', path, '--config', limits, '--derivatives', 'given')
     code, out, _ = call(capsys, *arguments)
     assert code == 0
     rows = {line.split()[0]: line for line in out.splitlines() if 'not checked' in line}
@@ -136,8 +134,8 @@ def test_retimed_motion_of_every_format_keeps_its_limits_as_it_is_executed(
         'limits: {shoulder: {effort_dot: 900.0, jerk: 900.0}, elbow: {effort_dot: 400.0}}'
     )
     out = tmp_path / f'out{suffix}'
-    arguments = ('retime', 'two_link', pausing, '--limits', limits, '-o', out)
-    code, text, notes = call(capsys, *arguments, '--intervals', 16)
+    arguments = ('retime', 'two_link', pausing, '--config', limits, '-o', out)
+    code, text, notes = call(capsys, *arguments)
     assert code == 0
     assert 'from 2 s to ' in text and 'It stands still for 1 s' in text
     assert 'as joint_trajectory_controller does' in notes
@@ -157,8 +155,8 @@ def test_retimed_motion_of_every_format_keeps_its_limits_as_it_is_executed(
 def test_every_verdict_names_what_has_no_limit(motion, tmp_path, capsys):
     limits, out, page = (tmp_path / name for name in ('limits.yaml', 'out.csv', 'a.html'))
     limits.write_text('limits: {elbow: {effort_dot: 400.0}}')
-    words = 'two_link', motion, '--limits', limits
-    retimed = as_json(capsys, 'retime', *words, '--intervals', 16, '-o', out)
+    words = 'two_link', motion, '--config', limits
+    retimed = as_json(capsys, 'retime', *words, '-o', out)
     columns = read_table(out)
     for each in retimed['unlimited']:
         titles = [f'{name}.{each["quantity"]}' for name in each['names']]
@@ -172,7 +170,7 @@ def test_every_verdict_names_what_has_no_limit(motion, tmp_path, capsys):
         names = {each['quantity']: each['names'] for each in found['unlimited']}
         assert names == {**expected, 'effort_ddot': last}
     texts = [call(capsys, 'check', *words)[1]]
-    texts.append(call(capsys, 'report', *words, '-o', page)[1])
+    texts.append(call(capsys, 'plot', *words, '-o', page)[1])
     texts.append(' '.join(Page(page.read_text(encoding='utf-8')).text_of_all('p')))
     for text in texts:
         assert 'No limit is known for the acceleration of all joints (up to ' in text
@@ -180,7 +178,7 @@ def test_every_verdict_names_what_has_no_limit(motion, tmp_path, capsys):
 
 
 def test_standstills_are_dropped_on_request(pausing, capsys):
-    arguments = ('retime', 'two_link', pausing, '--intervals', 16)
+    arguments = ('retime', 'two_link', pausing)
     kept, dropped = (
         as_json(capsys, *arguments),
         as_json(capsys, *arguments, '--drop-standstills'),
@@ -220,16 +218,16 @@ def test_plot_draws_every_kind(motion, tmp_path, capsys):
     )
     for kind in ('efforts', 'motion', 'portraits', 'motors', 'energy'):
         picture = tmp_path / f'{kind}.png'
-        arguments = ('plot', 'two_link', motion, '--kind', kind, '-o', picture, '--dpi', 40)
-        assert call(capsys, *arguments, '--actuators', actuators)[0] == 0
+        arguments = ('plot', 'two_link', motion, '--kind', kind, '-o', picture)
+        assert call(capsys, *arguments, '--config', actuators)[0] == 0
         assert picture.read_bytes()[:4] == b'\x89PNG'
 
 
 def test_names_of_files_need_not_be_utf_8(motion, tmp_path, capsys):
     other = tmp_path / os.fsdecode(b'\xff.csv')
     Path(motion).rename(other)
-    for name, page in (('plot', tmp_path / 'x.svg'), ('report', tmp_path / 'x.html')):
-        assert call(capsys, name, 'two_link', other, '-o', page)[0] == 0
+    for page in (tmp_path / 'x.svg', tmp_path / 'x.html'):
+        assert call(capsys, 'plot', 'two_link', other, '-o', page)[0] == 0
         assert page.read_text(encoding='utf-8')
 
 

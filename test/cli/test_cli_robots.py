@@ -13,12 +13,7 @@ from support.robots import OTHER_JOINTS, TWO_LINK
 
 from hodyn_ros import HodynError, friction
 from hodyn_ros.cli import run
-from hodyn_ros.cli.problem import (
-    Given,
-    load_model,
-    load_problem,
-    read_limits,
-)
+from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.model import sources
 from hodyn_ros.model.sources import BUNDLED, find_robot
 from hodyn_ros.resources import share_file
@@ -45,18 +40,17 @@ def install(prefix, package, **files):
 
 
 def joint_names(robot, **options):
-    return load_model(Given(robot, **options))[0].joint_names
+    return load_problem(Given(robot, **options)).model.joint_names
 
 
 @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 @pytest.mark.parametrize('name', BUNDLED)
 def test_bundled_robots_are_found_with_their_limits(name):
-    model, source = load_model(Given(name))
-    assert source.path == share_file(f'urdf/{name}.urdf')
-    limits, limits_from, _ = read_limits(model, None, source.limits)
-    has_accelerations = bool(np.isfinite(limits.acceleration).any())
-    assert has_accelerations == (source.limits is not None)
-    assert ('config/' in limits_from) == has_accelerations
+    problem = load_problem(Given(name))
+    assert problem.source.path == share_file(f'urdf/{name}.urdf')
+    has_accelerations = bool(np.isfinite(problem.limits.acceleration).any())
+    assert has_accelerations == (problem.source.limits is not None)
+    assert ('config/' in problem.limits_from) == has_accelerations
 
 
 def test_bundled_robots_are_all_that_there_are():
@@ -165,7 +159,7 @@ def test_without_xacro_its_files_are_refused_with_what_to_do(tmp_path, monkeypat
         lambda name: None if name == 'xacro' else find_spec(name),
     )
     with pytest.raises(HodynError, match='pip install xacro'):
-        load_model(Given(str(path)))
+        load_problem(Given(str(path)))
 
 
 def test_real_xacro_expands_macros(tmp_path):
@@ -178,43 +172,38 @@ def test_real_xacro_expands_macros(tmp_path):
         )
         .replace('value="0.7"', 'value="${2 * $(arg m)}"')
     )
-    model, _ = load_model(Given(str(path), xacro_arguments=(('m', '1.5'),)))
+    model = load_problem(Given(str(path), xacro_arguments=(('m', '1.5'),))).model
     assert model.M_body[1, 5, 5] == 3.0
     with pytest.raises(HodynError, match=r"no argument 'M'; its arguments are m\."):
-        load_model(Given(str(path), xacro_arguments=(('M', '1.5'),)))
+        load_problem(Given(str(path), xacro_arguments=(('M', '1.5'),)))
 
 
 def test_arguments_for_a_urdf_are_refused():
     with pytest.raises(HodynError, match='not a xacro file'):
-        load_model(Given('two_link', xacro_arguments=(('a', 'b'),)))
+        load_problem(Given('two_link', xacro_arguments=(('a', 'b'),)))
 
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(
-    'option, content, words',
+    'content, words',
     [
-        (
-            'limits',
-            'limits: {elbow: {jerk: much}}',
-            ['limits.elbow.jerk', "'much'", 'number'],
-        ),
-        ('limits', 'limits: {elbow: {jerk: -1.0}}', ['limits.elbow.jerk', '-1.0']),
-        ('limits', 'other: {}', ['no limits', 'config/panda.yaml']),
-        ('friction', 'friction: {elbow: {viscosity: 1.0}}', ['viscosity', 'viscous']),
-        (
-            'friction',
-            'limits: {elbow: {jerk: 1.0}}',
-            ['no friction', 'config/generic.yaml'],
-        ),
+        ('limits: {elbow: {jerk: much}}', ['limits.elbow.jerk', "'much'", 'number']),
+        ('limits: {elbow: {jerk: -1.0}}', ['limits.elbow.jerk', '-1.0']),
+        ('limits: {elbow: 3.0}', ['limits.elbow is 3.0', 'a table for each joint']),
+        ('other: {}', ['no limits', 'config/panda.yaml', 'actuators']),
+        ('friction: {elbow: {viscosity: 1.0}}', ['viscosity', 'viscous']),
+        ('friction: some', ["friction is 'some'", 'or friction: description']),
+        ('base_link: 3', ['base_link is 3', 'a name']),
+        ('allow_impossible_inertia: maybe', ["'maybe'", 'true or false']),
+        ('limits: [', ['not YAML']),
     ],
 )
-def test_unusable_files_of_parameters_are_refused(option, content, words, tmp_path):
+def test_unusable_files_of_parameters_are_refused(content, words, tmp_path):
     path = tmp_path / 'parameters.yaml'
     path.write_text(content)
     with pytest.raises(HodynError) as caught:
-        load_problem(Given('two_link', **{option: str(path)}))
-    named = [str(path)] * (option == 'friction')
-    assert all(word in str(caught.value) for word in (*named, *words))
+        load_problem(Given('two_link', (str(path),)))
+    assert all(word in str(caught.value) for word in (str(path), *words))
 
 
 @pytest.mark.parametrize('option', ['limits', 'friction'])
@@ -224,14 +213,14 @@ def test_tables_of_other_joints_are_remarked_and_mistyped_ones_refused(
     path = tmp_path / 'parameters.yaml'
     table = '{jerk: 1.0}' if option == 'limits' else '{viscous: 1.0}'
     path.write_text(f'{option}: {{elbow: {table}, knee: {table}}}')
-    assert run(['info', 'two_link', f'--{option}', str(path)]) == 0
+    assert run(['info', 'two_link', '--config', str(path)]) == 0
     said = f'{path}: {option} of knee: not used, two_link has no such joint.'
     assert f'warning: {said}' in capsys.readouterr().out
-    assert run(['check', 'two_link', 'none.csv', f'--{option}', str(path)]) == 2
+    assert run(['check', 'two_link', 'none.csv', '--config', str(path)]) == 2
     assert f'note: {said}' in capsys.readouterr().err
     for mistyped in ('shuolder', 'Shoulder', 'shoulder_'):
         path.write_text(f'{option}: {{elbow: {table}, {mistyped}: {table}}}')
-        assert run(['info', 'two_link', f'--{option}', str(path)]) == 2
+        assert run(['info', 'two_link', '--config', str(path)]) == 2
         error = capsys.readouterr().err
         assert (
             f'{option}.{mistyped}: two_link has no joint {mistyped}. Is shoulder meant'
@@ -256,8 +245,8 @@ def test_friction_of_a_file_replaces_that_of_the_description(tmp_path):
         {'/arm': {'ros__parameters': flat}},
     ):
         path.write_text(yaml.safe_dump(content))
-        model, _ = load_model(Given(str(robot), joint_friction=True, friction=path))
-        assert model.friction == {
+        items = ('friction:=description', str(path))
+        assert load_problem(Given(str(robot), items)).model.friction == {
             'shoulder': friction.Viscous(0.5) + friction.Coulomb(0.0),
             'elbow': friction.Coulomb(1.0, 0.01) + friction.Stribeck(0.4, 0.1, 0.01),
         }
@@ -273,10 +262,10 @@ def test_info_names_what_has_no_limit_and_shows_friction(tmp_path, capsys):
     open_ = 'acceleration of all joints; jerk of elbow; torque rate of all joints; '
     assert f'not limited  {open_}second derivative of torque of all joints\n' in output
     assert (
-        'friction     none; the description has some of shoulder (--joint-friction'
+        'friction     none; the description has some of shoulder (--config friction:=description'
         in output
     )
-    assert run(['info', str(path), '--joint-friction']) == 0
+    assert run(['info', str(path), '--config', 'friction:=description']) == 0
     output = capsys.readouterr().out
     assert 'friction     robot description\n' in output
     assert '[N m s/rad]\n  shoulder            3' in output
@@ -286,24 +275,68 @@ def test_info_lists_doubtful_values_that_other_commands_only_count(capsys):
     assert run(['info', 'iiwa14']) == 0
     assert capsys.readouterr().out.count('triangle inequality') == 2
     with pytest.warns(UserWarning, match='2 remarks on iiwa14.urdf: hodyn info iiwa14'):
-        load_model(Given('iiwa14'))
+        load_problem(Given('iiwa14'))
 
 
 def test_limits_and_actuators_of_this_package_have_names(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert (
-        run(['info', 'panda', '--limits', 'panda', '--actuators', 'panda_sea', '--json'])
-        == 0
-    )
+    words = ['info', 'panda', '--config', 'panda', '--config', 'panda_sea', '--json']
+    assert run(words) == 0
     data = json.loads(capsys.readouterr().out)
     assert {joint['actuator']['type'] for joint in data['joints']} == {'SeriesElastic'}
     assert str(share_file('config/panda.yaml')) in data['limits_from']
-    for option in ('--limits', '--actuators'):
-        assert run(['info', 'panda', option, 'panda_see']) == 2
-        assert 'iiwa14, panda, panda_sea' in capsys.readouterr().err
+    assert run(['info', 'panda', '--config', 'panda_see']) == 2
+    assert 'iiwa14, panda, panda_sea' in capsys.readouterr().err
     (tmp_path / 'panda_sea').write_text('other: {}')  # a file of that name comes first
-    assert run(['info', 'panda', '--actuators', 'panda_sea']) == 2
-    assert 'holds no actuators' in capsys.readouterr().err
+    assert run(['info', 'panda', '--config', 'panda_sea']) == 2
+    assert 'panda_sea holds no limits' in capsys.readouterr().err
+
+
+def test_later_configuration_goes_before_earlier_and_a_note_says_which_holds(
+    tmp_path, capsys
+):
+    first, second = tmp_path / 'first.yaml', tmp_path / 'second.yaml'
+    first.write_text('limits: {elbow: {jerk: 10.0, acceleration: 5.0}}\nloops: open')
+    second.write_text(
+        '/**: {ros__parameters: {limits: {shoulder: {jerk: 20.0}}, '
+        'friction: {elbow: {viscous: 1.0}}, tip_link: upper_arm}}'
+    )
+    words = [part for path in (first, second) for part in ('--config', str(path))]
+    words += ['--config', 'limits.elbow.jerk:=1e2', '--tip-link', 'tool']
+    assert run(['info', 'two_link', *words, '--json']) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert f'limits: what {second} says holds, not {first}.' in told['remarks']
+    assert [joint['jerk'] for joint in told['joints']] == [20.0, 100.0]
+    assert [joint['acceleration'] for joint in told['joints']] == [None, None]
+    assert told['friction'] == {'elbow': {'viscous': 1.0}}
+    assert told['tip_link'] == 'tool'
+
+
+def test_single_limits_stand_beside_those_that_come_with_a_robot(capsys):
+    names = [f'panda_joint{i}' for i in range(1, 8)]
+    jerks = {}
+    for item in ('limits.panda_joint2.jerk:=77', 'limits:=description'):
+        assert run(['info', 'panda', '--config', item, '--json']) == 0
+        told = json.loads(capsys.readouterr().out)
+        jerks[item] = {joint['name']: joint['jerk'] for joint in told['joints']}
+    (one, none) = jerks.values()
+    assert one['panda_joint1'] == 7500.0 and one['panda_joint2'] == 77.0
+    assert none == dict.fromkeys(names)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('item', 'said'),
+    [
+        ('limts.elbow.jerk:=3', 'limts.elbow.jerk:=3 holds no limits, friction, actuators'),
+        ('limits.elbow:=3', 'limits.elbow is 3.0, expected a table'),
+        ('gravity:=[1', 'no value in YAML'),
+        ('nowhere.yaml', 'nowhere.yaml cannot be read: No such file'),
+    ],
+)
+def test_single_values_are_refused_with_what_is_expected(item, said, capsys):
+    assert run(['info', 'two_link', '--config', item]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_gravity_of_an_sdf_holds_unless_another_is_given(tmp_path, capsys):
@@ -332,8 +365,8 @@ def test_the_first_element_of_a_file_says_what_it_is(name, tmp_path, capsys):
     )
     assert run(['info', str(path), '--json']) == 0
     assert json.loads(capsys.readouterr().out)['joints'][0]['name'] == 'j'
-    assert run(['info', str(path), '--allow-impossible-inertia']) == 2
-    assert '--allow-impossible-inertia is not for an SDF' in capsys.readouterr().err
+    assert run(['info', str(path), '--config', 'allow_impossible_inertia:=true']) == 2
+    assert 'allow_impossible_inertia is not for an SDF' in capsys.readouterr().err
 
 
 def test_info_tells_limits_of_followers(capsys):
@@ -348,8 +381,8 @@ def test_info_tells_limits_of_followers(capsys):
 def test_an_mjcf_is_read_whatever_its_name_and_has_no_options_of_a_urdf(tmp_path, capsys):
     pytest.importorskip('mujoco', reason='reads MJCF')
     path = ROOT / 'test' / 'cases' / '15_mjcf_at_the_command_line' / 'robot.xml'
-    assert run(['info', str(path), '--base-link', 'b']) == 2
-    said = '--base-link and --allow-impossible-inertia are not for an MJCF'
+    assert run(['info', str(path), '--config', 'base_link:=b']) == 2
+    said = 'base_link is not for an MJCF'
     assert said in capsys.readouterr().err
     renamed = tmp_path / 'robot.model'
     renamed.write_bytes(path.read_bytes())

@@ -89,11 +89,11 @@ def test_identify_says_what_it_found_in_tables_and_json(loaded, tmp_path, capsys
     assert run(words) == 0
     text = capsys.readouterr().out
     assert 'panda_link8 carries 1.5' in text
-    limits = path.with_name('loaded_limits.yaml')
-    assert f'hodyn check {path} MOTION --limits {limits}' in text
+    config = path.with_name('loaded.yaml')
+    assert f'hodyn check {path} MOTION --config {config}' in text
     given, whole = (
-        load_problem(Given(name, limits=file)).limits
-        for name, file in (('panda', None), (str(path), str(limits)))
+        load_problem(Given(name, files)).limits
+        for name, files in (('panda', ()), (str(path), (str(config),)))
     )
     np.testing.assert_array_equal(whole, given)
     page = Page(path.with_suffix('.html').read_text(encoding='utf-8'))
@@ -104,7 +104,7 @@ def test_identify_says_what_it_found_in_tables_and_json(loaded, tmp_path, capsys
     np.testing.assert_allclose(found['payload']['com'], [0.02, 0.0, 0.08], atol=2e-3)
     by_name = {item['name']: item for item in found['parameters']}
     assert by_name['delay']['value'] == pytest.approx(2e-3, abs=3e-4)
-    assert sorted(found['files']) == ['', 'limits', 'report', 'run']
+    assert sorted(found['files']) == ['', 'config', 'report', 'run']
     # Without another recording a part of this one is held out; noise is all that is left.
     (held,) = found['validation']
     ratio = np.array(held['after']) / np.array(held['noise'])
@@ -122,13 +122,13 @@ def test_identify_says_what_it_found_in_tables_and_json(loaded, tmp_path, capsys
 def test_springs_come_out_of_elastic_recordings(tmp_path, capsys):
     path = tmp_path / 'elastic.urdf'
     recording = recorded(tmp_path, 'elastic.csv', ELASTIC)
-    words = [recording, '-o', str(path), '--actuators', 'panda_sea']
+    words = [recording, '-o', str(path), '--config', 'panda_sea']
     told(capsys, 'identify', 'panda', *words)
-    drives = yaml.safe_load(path.with_name('elastic_actuators.yaml').read_text())
+    drives = yaml.safe_load(path.with_suffix('.yaml').read_text())
     drives = drives['/**']['ros__parameters']['actuators']
     springs = [drives[f'panda_joint{i}']['stiffness'] for i in range(1, 8)]
     np.testing.assert_allclose(springs, ELASTIC.stiffness, rtol=0.02)
     # What was written is what the command takes.
-    words = ['--actuators', str(path.with_name('elastic_actuators.yaml'))]
+    words = ['--config', str(path.with_suffix('.yaml'))]
     found = told(capsys, 'compare', str(path), recording, *words)
     assert all(0.9 < joint['correlation'] <= 1.0 for joint in found['joints'])

@@ -342,9 +342,9 @@ def test_robots_are_launched_with_their_description_and_limits(launched, robot):
 
 
 def test_the_view_is_launched_as_a_command_with_arguments_of_ros_last(launched):
-    given = {'limits': 'iiwa14', 'serve': 'yes', 'joint_states': '/states'}
+    given = {'config': 'iiwa14', 'serve': 'yes', 'joint_states': '/states'}
     options = launched('view.launch.py', **given)['hodyn']
-    expected = ['view', 'panda', '--live', '--limits', 'iiwa14', '--serve', '--']
+    expected = ['view', 'panda', '--live', '--config', 'iiwa14', '--serve', '--']
     assert options['arguments'] == expected
     assert ('joint_states', '/states') in options['remappings']
 

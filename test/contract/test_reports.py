@@ -24,7 +24,7 @@ def test_the_report_says_what_check_says_in_json(tmp_path, capsys):
     motion = write_table(tmp_path / 'fast.csv', TIMES, MOTION)
     told = as_json(capsys, 'check', 'two_link', motion, code=1)['violations']
     html = tmp_path / 'page.html'
-    code, out, _ = call(capsys, 'report', 'two_link', motion, '-o', html)
+    code, out, _ = call(capsys, 'plot', 'two_link', motion, '-o', html)
     assert code == 0 and 'exceeded' in out
     page = Page(html.read_text(encoding='utf-8'))
     assert page.mistakes == []

@@ -152,10 +152,11 @@ def test_the_command_writes_a_package(tmp_path, capsys):
     folder = str(tmp_path / 'package')
     arguments = ['generate', 'panda', '--ros2-control', folder]
     assert command(arguments) != 0
-    assert 'give --actuators FILE' in capsys.readouterr().err
-    assert command(['generate', 'panda', '--actuators', 'panda_sea', '-o', folder]) != 0
-    assert '--actuators is for the law of --ros2-control' in capsys.readouterr().err
-    assert command([*arguments, '--actuators', 'panda_sea', '--delay', '0.001']) == 0
+    assert 'give --config FILE with actuators' in capsys.readouterr().err
+    other = str(tmp_path / 'code')
+    assert command(['generate', 'panda', '--config', 'panda_sea', '-o', other]) == 0
+    assert 'actuators of --config are for --ros2-control alone' in capsys.readouterr().err
+    assert command([*arguments, '--config', 'panda_sea', '--delay', '0.001']) == 0
     written = capsys.readouterr().out.splitlines()
     assert f'{folder}/src/plugin.cpp' in written
     header = (tmp_path / 'package/kernel/panda_dynamics.h').read_text()

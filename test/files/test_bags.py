@@ -88,16 +88,6 @@ def test_definitions_are_those_of_hodyn_msgs():
         assert definition(name) == (ROOT / 'hodyn_msgs' / 'msg' / f'{name}.msg').read_text()
 
 
-def test_a_chunk_that_differs_from_its_checksum_is_refused(tmp_path):
-    path = tmp_path / 'x.mcap'
-    write_results(path, results(3000, wrenches=False))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(FileError, match='x.mcap .*Chunk checksum mismatch'):
-        read_motion(path)
-
-
 def test_messages_about_other_joints_are_passed_over(tmp_path):
     messages = []
     for i in range(COUNT):
@@ -185,7 +175,7 @@ def test_messages_that_contradict_themselves_are_refused_with_their_number(tmp_p
                 FileError,
                 "position of joint 'b' is nan",
             ),
-            (cut, FileError, 'message 3 is damaged: it is cut off'),
+            (cut, FileError, 'message 3 is damaged or cut off'),
             (state(START + 9, 'aba', [1.0] * 3), JointNameError, 'joints more than once'),
         )
     ):
