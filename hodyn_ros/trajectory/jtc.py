@@ -137,27 +137,30 @@ def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
     TrajectoryError
         If there are too few coefficients, or some are not finite.
     """
-    from scipy.interpolate import BSpline
-
     c = finite_array('coefficients', coefficients, TrajectoryError)
     if c.ndim != 2 or len(c) <= _DEGREE:
         raise TrajectoryError(
             f'coefficients has shape {c.shape}, expected (M, n) with M >= 6.'
         )
-    # Steps as the unit of time keep the rounding of knots out of the derivatives.
-    spline = BSpline(np.arange(-_DEGREE, len(c) + 1.0), c, _DEGREE)
-    knots = np.arange(len(c) - _DEGREE + 1.0)
-    at_knots = np.stack([spline.derivative(k)(knots) for k in range(_DEGREE)], axis=1)
-    # By differences: between equal coefficients the motion rests to the bit.
-    at_knots[:, 0] = c[2:-2] + at_knots[:, 2] / 4.0 - at_knots[:, 4] / 30.0
-    expansions = np.empty((len(c) - _DEGREE, 2, _DEGREE + 1, c.shape[1]))
-    expansions[:, 0, :_DEGREE], expansions[:, 1, :_DEGREE] = at_knots[:-1], at_knots[1:]
-    expansions[:, :, _DEGREE] = np.diff(c, _DEGREE, axis=0)[:, None]
-    expansions /= step ** np.arange(_DEGREE + 1.0)[:, None]
-    times = knots * round(NANOSECONDS * step) / NANOSECONDS
-    return JtcMotion(
-        times, expansions, HIGHEST_DERIVATIVE, np.full(len(expansions), _DEGREE)
+    # Each derivative is a mean of neighbouring differences of the coefficients, of that order.
+    second, third, fourth, fifth = (np.diff(c, k, axis=0) for k in (2, 3, 4, 5))
+    slopes = c[1:-1] + second / 12.0
+    at_knots = (
+        c[2:-2] + second[1:-1] / 4.0 + fourth / 120.0,
+        (slopes[2:] - slopes[:-2]) / 2.0,
+        second[1:-1] + fourth / 6.0,
+        (third[1:] + third[:-1]) / 2.0,
+        fourth,
     )
+    expansions = np.empty((len(fifth), 2, _DEGREE + 1, c.shape[1]))
+    for k, values in enumerate(at_knots):
+        expansions[:, 0, k], expansions[:, 1, k] = (
+            values[:-1] / step**k,
+            values[1:] / step**k,
+        )
+    expansions[:, :, _DEGREE] = fifth[:, None] / step**_DEGREE
+    times = np.arange(len(fourth)) * round(NANOSECONDS * step) / NANOSECONDS
+    return JtcMotion(times, expansions, 4, np.full(len(fifth), _DEGREE))
 
 
 def upsampled_velocities(

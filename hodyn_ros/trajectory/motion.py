@@ -134,15 +134,25 @@ class PiecewiseMotion(Immutable):
         segments : ndarray of int, shape (M,)
             Indices of segments.
         parts : ndarray, shape (L,)
-            From 0 on, below 1.
+            From 0 to 1.
 
         Returns
         -------
         ndarray, shape (M, L, 5, n)
             Position to snap [rad/s^k] or [m/s^k].
         """
-        before = self.times[segments][:, None]
-        return self(before + parts * (self.times[segments + 1][:, None] - before))
+        size, n = self.expansions.shape[2:]
+        durations = self.times[segments + 1] - self.times[segments]
+        scale = (durations[:, None] ** np.arange(float(size)))[..., None]
+        M, K = len(segments), HIGHEST_DERIVATIVE + 1
+        motion = np.empty((M, len(parts), K, n))
+        for side in (0, 1):
+            nearer = (parts > 0.5) == side
+            weights = taylor_weights(parts[nearer] - side, K, size).reshape(-1, size)
+            expansions = self.expansions[segments, side] * scale
+            motion[:, nearer] = (weights @ expansions).reshape(M, -1, K, n)
+        motion /= scale[:, None, :K]
+        return motion
 
 
 def taylor_weights(offset: Array, K: int, size: int) -> Array:

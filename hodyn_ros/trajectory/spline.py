@@ -1,13 +1,16 @@
 """Motion of class C4 through waypoints, as inverse dynamics with two derivatives needs it.
 
-It is the spline of degree 9 in which a knot stands as often as values are given there. Of all
-motions that meet these it has the least integral of the squared fifth derivative: the natural
-spline (de Boor and Lynch, "On splines and their minimum properties", J. Math. Mech. 15(6), 1966).
+Every segment is the polynomial of degree 9 that meets position, velocity, acceleration, jerk and
+snap at both of its ends. Of these, what the waypoints leave open is chosen such that the integral
+of the squared fifth derivative over the whole motion becomes least: the natural spline of degree 9
+(de Boor and Lynch, "On splines and their minimum properties", J. Math. Mech. 15(6), 1966).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import comb, factorial, perm
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +41,39 @@ ORDER = (DEGREE + 1) // 2
 
 QUANTITIES = MOTION_NAMES
 """Names of the derivatives of a state."""
+
+# The fifth derivative of a segment is sum_l e_l L_l(x) with the Legendre polynomials L_l shifted
+# to x = (t - t_i) / h in [0, 1]; they have L_l(1) = 1 and L_l(0) = (-1)^l.
+
+# m-th derivative of L_l at x = 1; at x = 0 it has the factor (-1)^(l + m).
+_LEGENDRE_AT_END = np.array(
+    [[float(comb(k, m) * perm(k + m, m)) for k in range(ORDER)] for m in range(ORDER)]
+)
+_LEGENDRE_AT_START = _LEGENDRE_AT_END * (-1.0) ** np.add.outer(
+    np.arange(ORDER), np.arange(ORDER)
+)
+
+# Integral of L_l(x) (1 - x)^p / p! over [0, 1] with p = 4 - k: what e_l / h^(k - 5) adds to the
+# k-th derivative at the end of a segment.
+_GAIN = np.array(
+    [
+        [
+            (-1) ** l * factorial(p) / (factorial(p - l) * factorial(p + l + 1))
+            if l <= p
+            else 0.0
+            for l in range(ORDER)  # noqa: E741
+        ]
+        for p in reversed(range(ORDER))
+    ]
+)
+
+# Unknowns per waypoint: the state there and the Legendre coefficients of the segment behind it.
+_UNKNOWNS = 2 * ORDER
+# Every equation reaches this far to either side of the diagonal.
+_BELOW, _ABOVE = ORDER, 2 * ORDER - 1
+_WIDTH = _BELOW + 1 + _ABOVE
+# Waypoints whose equations are made together: their matrix fits into the cache.
+_TOGETHER = 256
 
 # Integral over [0, 1] of the polynomial of degree 7 with the k-th derivative 1 at 0 and the other
 # first four derivatives, the zeroth included, zero at 0 and at 1.
@@ -128,12 +164,8 @@ def fit_spline(
     positions = checked_positions(positions, len(times))
     values, given, fixed = _states_given(positions, velocities, accelerations, start, end)
     fixed[standing(times, values, given)] = True
-    # Fewer than five values: zeros at the first waypoint leave the lowest degree.
-    for k in (4, 3, 2):
-        fixed[0, k] |= fixed.sum() < ORDER
-    with np.errstate(all='ignore'):
-        states, expansions = _smoothest(times - times[0], values, fixed)
-    spline = MotionSpline(times, expansions, ORDER - 1, states, given)
+    fixed |= _lowest_degree(times, fixed)
+    spline = MotionSpline(times, *_segments(times, values, fixed), given)
     _check_middles(spline)
     return spline
 
@@ -178,86 +210,24 @@ def _states_given(
     return values, given, fixed
 
 
-def _smoothest(times: Array, values: Array, fixed: Flags) -> tuple[Array, Array]:
-    """States (N, 5, n) and expansions of the natural spline through values that are fixed.
-
-    Segments between two states that are fixed as a whole need no spline.
-    """
-    from scipy.interpolate import BSpline
-
-    h, k = np.diff(times), np.arange(float(DEGREE + 1))
-    whole = np.all(fixed[:-1] & fixed[1:], axis=1)
-    if whole.all():
-        return values, hermite(h, values[:-1], values[1:])
-    spline = BSpline(*_coefficients(times, values, fixed), DEGREE)
-    states = np.stack([spline(times, order) for order in range(ORDER)], axis=1)
-    states[fixed] = values[fixed]
-    middles = np.stack(
-        [spline(times[:-1] + h / 2.0, order) for order in range(DEGREE + 1)], 1
-    )
-    expansions = np.stack(
-        [taylor_weights(half, len(k), len(k)) @ middles for half in (-h / 2.0, h / 2.0)],
-        axis=1,
-    )
-    expansions[:, 0, :ORDER], expansions[:, 1, :ORDER] = states[:-1], states[1:]
-    expansions[whole] = hermite(h[whole], states[:-1][whole], states[1:][whole])
-    return states, expansions
-
-
-def _coefficients(times: Array, values: Array, fixed: Flags) -> tuple[Array, Array]:
-    """Knots and B-spline coefficients (M, n) of the natural spline of degree 9.
-
-    A knot stands as often as derivatives up to the highest fixed one are counted; of those that
-    are not fixed among them, the k-th, the (9 - k)-th does not jump. The spline goes on beyond
-    both ends, where the derivatives 5 to 9 are zero: at the ends themselves, where knots may be
-    close together, these conditions would cost five digits and more.
-    """
-    from scipy import sparse
-    from scipy.interpolate import BSpline
-    from scipy.sparse.linalg import splu
-
-    orders, natural = np.arange(ORDER), np.arange(ORDER, DEGREE + 1)
-    counts = (fixed * (orders + 1)).max(axis=1)
-    reach = min(ORDER, len(times) - 1)
-    outer = 2.0 * times[[0, -1]] - times[[reach, -1 - reach]]
-    knots = np.repeat(
-        np.append(np.insert(times, 0, outer[0]), outer[1]),
-        [DEGREE + 1, *counts, DEGREE + 1],
-    )
-    point, order = np.nonzero(orders < counts[:, None])
-    met = fixed[point, order]
-    at = np.concatenate(
-        [np.repeat(outer[0], ORDER), times[point], np.repeat(outer[1], ORDER)]
-    )
-    wanted = np.concatenate([natural, np.where(met, order, DEGREE - order), natural])
-    jumps = np.pad(~met, ORDER)
-    right = np.pad(values[point, order] * met[:, None], ((ORDER, ORDER), (0, 0)))
-    # Coefficients of the d-th derivative, a spline of degree 9 - d.
-    derivative, rows = sparse.identity(len(at), format='csr'), []
-    for d in range(DEGREE + 1):
-        here = np.flatnonzero(wanted == d)
-        inner, degree = knots[d : len(knots) - d], DEGREE - d
-        if len(here):  # SciPy makes no empty matrices
-            row = BSpline.design_matrix(at[here], inner, degree)
-            if jumps[here].any():
-                before = np.where(jumps[here], np.nextafter(at[here], -np.inf), at[here])
-                jump = sparse.diags(jumps[here].astype(np.float64))
-                row = row - jump @ BSpline.design_matrix(before, inner, degree)
-            rows.append(row @ derivative)
-        span = inner[degree + 1 : -1] - inner[1 : -degree - 1]
-        factor = np.where(span > 0.0, degree / span, 0.0)
-        shape = (len(factor), len(factor) + 1)
-        derivative = sparse.diags([-factor, factor], [0, 1], shape=shape) @ derivative
-    matrix = sparse.vstack(rows, format='csr')[wanted.argsort(kind='stable').argsort()]
-    scale = sparse.diags(1.0 / abs(matrix).max(axis=1).toarray().ravel())
-    matrix, right = (scale @ matrix).tocsc(), scale @ right
-    try:
-        factors = splu(matrix, permc_spec='NATURAL')
-    except RuntimeError:  # singular
-        return knots, np.full_like(right, np.nan)
-    coefficients = factors.solve(right)
-    coefficients += factors.solve(right - matrix @ coefficients)
-    return knots, coefficients
+def _segments(times: Array, values: Array, fixed: Flags) -> tuple[Array, int, Array]:
+    """Expansions, continuity and states of the smoothest motion, see `MotionSpline`."""
+    # A power of two scales without rounding.
+    durations = np.diff(times)
+    unit = 2.0 ** np.round(np.mean(np.log2(durations)))
+    with np.errstate(all='ignore'):
+        units = unit ** -np.arange(DEGREE + 1.0)[:, None]
+        values /= units[:ORDER]
+        states, legendre = _smoothest(durations / unit, values, fixed)
+        powers = (durations / unit)[:, None, None] ** np.arange(float(ORDER))[:, None]
+        expansions = np.empty((len(durations), 2, 2 * ORDER, states.shape[-1]))
+        sides = (states[:-1], _LEGENDRE_AT_START), (states[1:], _LEGENDRE_AT_END)
+        for side, (known, at) in enumerate(sides):
+            expansions[:, side, :ORDER] = known
+            np.divide(at @ legendre, powers, out=expansions[:, side, ORDER:])
+        expansions *= units
+        states *= units[:ORDER]
+    return expansions, ORDER - 1, states
 
 
 def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> MotionSpline:
@@ -333,3 +303,135 @@ def _check_middles(spline: MotionSpline) -> None:
             f'positions up to {float(np.abs(spline.states[:, 0]).max())!r}. Check the units and '
             'merge waypoints that are too close.'
         )
+
+
+def _lowest_degree(times: Array, fixed: Flags) -> Flags:
+    """Choose what to make zero at the first waypoint where the smoothest motion is not unique.
+
+    Smoothest motions differ by polynomials of degree 4 that vanish in all that is given. Zeros of
+    the snap, then of the jerk and of the acceleration, leave the one of the lowest degree.
+    """
+    zeros = np.zeros_like(fixed)
+    # A waypoint with its derivatives given up to some order counts as often as that in Hermite
+    # interpolation, where five values determine a polynomial of degree 4.
+    if np.sum(np.minimum.accumulate(fixed, axis=1)) >= ORDER:
+        return zeros
+    x = (times - times[0]) / (times[-1] - times[0])
+    conditions = np.array(
+        [
+            [perm(j, k) * x[i] ** max(j - k, 0) for j in range(ORDER)]
+            for i, k in np.argwhere(fixed).tolist()
+        ]
+    )
+    for k in (4, 3, 2):
+        more = np.concatenate([conditions, np.eye(ORDER)[k : k + 1]])
+        if np.linalg.matrix_rank(more) > np.linalg.matrix_rank(conditions):
+            zeros[0, k], conditions = True, more
+    return zeros
+
+
+def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Array]:
+    """States (N, 5, n) and Legendre coefficients e_l (N - 1, 5, n) of the fifth derivative.
+
+    From durations (N - 1,) and values (N, 5, n), zero where they are not `fixed`, which become the
+    states. The states at both ends of a segment differ by what the fifth derivative between them
+    adds (Taylor's theorem with its remainder), and the motion is smoothest where, for every free
+    k-th derivative, the (9 - k)-th is continuous (at the ends of the motion: zero). Other than the
+    normal equations of the free derivatives alone, this system only holds small powers of the
+    durations, so waypoints of very different distances do no harm.
+    """
+    from scipy.linalg import lapack
+
+    N, _, n = values.shape
+    # There is no segment behind the last waypoint.
+    size = N * _UNKNOWNS - ORDER
+    # LAPACK wants columns in one piece, with room for what pivoting fills in. A row of `rows` are
+    # the entries of an equation, from the one farthest below the diagonal on.
+    room = _BELOW + _WIDTH
+    memory = np.zeros((N * _UNKNOWNS + _WIDTH) * room)
+    rows = np.lib.stride_tricks.as_strided(
+        memory, (N * _UNKNOWNS, _WIDTH), (8 * room, 8 * (room - 1))
+    )
+    first = _BELOW * room - (_BELOW + _WIDTH - 1)
+    band = memory[first : first + size * room].reshape(size, room).T
+    residual = np.empty((size, n), order='F')
+    for part, matrix, right in _equations(durations, values, fixed):
+        rows[part], residual[part] = matrix, right
+    factors, pivots, singular = lapack.dgbtrf(band, _BELOW, _ABOVE, overwrite_ab=True)
+    padded = np.zeros((N * _UNKNOWNS + _WIDTH - 1, n), order='F')
+    windows = np.lib.stride_tricks.sliding_window_view(padded, _WIDTH, axis=0)
+    solution = padded[_BELOW : _BELOW + size]
+    if singular:
+        solution[:] = np.nan
+    # Iterative refinement brings the error from that of the elimination down to what rounding of
+    # the waypoints would cause: five digits and more where durations differ by a factor of 1e4.
+    for refinement in range(0 if singular else 3):
+        # The equations are made once more, since the band has become its factors.
+        for part, matrix, right in (
+            _equations(durations, values, fixed) if refinement else ()
+        ):
+            product = np.matmul(windows[part], matrix[:, :, None])[..., 0]
+            residual[part] = right - product
+        residual, _ = lapack.dgbtrs(
+            factors, _BELOW, _ABOVE, residual, pivots, overwrite_b=True
+        )
+        solution += residual
+    unknowns = padded[_BELOW:-_ABOVE].reshape(N, _UNKNOWNS, n)
+    values += unknowns[:, :ORDER]
+    return values, unknowns[:-1, ORDER:]
+
+
+def _equations(
+    durations: Array, values: Array, fixed: Flags
+) -> Iterator[tuple[slice, Array, Array]]:
+    """Equations of the arguments of `_smoothest`, block by block, since all of them are large.
+
+    Which ones they are, their entries (M, 15) from the one farthest below the diagonal on, and
+    their right-hand sides (M, n). The magnitudes of the entries of each add up to one.
+    """
+    N, _, n = values.shape
+    size = N * _UNKNOWNS - ORDER
+    free = ~fixed
+    before, behind = free[:, ::-1].copy(), free[:, ::-1].copy()
+    before[0] = behind[-1] = False
+    # powers[i] are those of the duration before the waypoint i.
+    powers = np.vander(
+        np.concatenate([[1.0], durations, [1.0]]), ORDER + 1, increasing=True
+    )
+    matrix = np.zeros((min(N, _TOGETHER), _UNKNOWNS, _WIDTH))
+    right = np.zeros((len(matrix), _UNKNOWNS, n))
+    # The same memory by columns: the coefficients of the segment before, the state, the
+    # coefficients of the segment behind, the next state. Zeros left of the band are also the end
+    # of the row above, and so are written first.
+    columns = np.lib.stride_tricks.as_strided(
+        matrix,
+        (len(matrix), _UNKNOWNS, 4 * ORDER),
+        (8 * matrix[0].size, 8 * (_WIDTH - 1), 8),
+    )
+    earlier, state, later = (slice(k * ORDER, (k + 1) * ORDER) for k in range(3))
+    m = np.arange(ORDER)
+    for first in range(0, N, _TOGETHER):
+        own = slice(first, min(first + _TOGETHER, N))
+        following = slice(own.start + 1, own.stop + 1)
+        h, ends = powers[following], values[following]
+        M, S = len(h), len(ends)
+        # By what m-th derivative of the fifth one is continuous, that of the free (4 - m)-th.
+        scale = before[own] / powers[own, :ORDER]
+        columns[:M, :ORDER, earlier] = scale[..., None] * _LEGENDRE_AT_END
+        scale = behind[own] / h[:, :ORDER]
+        columns[:M, :ORDER, later] = scale[..., None] * -_LEGENDRE_AT_START
+        columns[:M, m, state.stop - 1 - m] = fixed[own, ::-1]
+
+        taylor = taylor_weights(h[:, 1], ORDER, ORDER)
+        columns[:M, ORDER:, state] = -taylor * free[own, None]
+        columns[:M, ORDER:, later] = h[:, :0:-1, None] * -_GAIN
+        columns[:S, ORDER + m, later.stop + m] = free[following]
+        # The difference is exact for values that are close together.
+        starts = values[own][:S]
+        right[:S, ORDER:] = (taylor[:S] - np.eye(ORDER)) @ starts - (ends - starts)
+
+        part = slice(first * _UNKNOWNS, min((first + M) * _UNKNOWNS, size))
+        equations = matrix.reshape(-1, _WIDTH)[: part.stop - part.start]
+        scale = 1.0 / (np.abs(equations) @ np.ones((_WIDTH, 1)))
+        sides = right.reshape(-1, n)[: part.stop - part.start]
+        yield part, equations * scale, sides * scale
