@@ -227,8 +227,8 @@ class Extremes(NamedTuple):
 def position_extremes(motion: PiecewiseMotion) -> Extremes:
     """Lowest and highest positions of a `MotionSpline` or `JtcMotion`, exact up to rounding.
 
-    A segment lies in the convex hull of its control points in Bernstein form; so only where these
-    exceed the positions at all knots is the velocity asked for its zeros.
+    Half a segment lies in the convex hull of its control points in Bernstein form; so only where
+    these exceed the positions at all knots and middles is the velocity asked for its zeros.
 
     Parameters
     ----------
@@ -239,13 +239,20 @@ def position_extremes(motion: PiecewiseMotion) -> Extremes:
     -------
     Extremes
     """
-    times, n = motion.times, motion.expansions.shape[-1]
+    times, (size, n) = motion.times, motion.expansions.shape[2:]
     points = _control_points(np.diff(times), motion.expansions)
     points = np.concatenate([points, -points], axis=-1)
-    knots = np.concatenate([points[:, 0], points[-1:, -1]])
-    value, time = knots.max(axis=0), times[knots.argmax(axis=0)]
-    rounding = 8.0 * _EPSILON * np.abs(points).max(axis=(0, 1))
-    segment, column = np.nonzero(points.max(axis=1) > value + rounding)
+    # Control points of the first half (de Casteljau); the last one is the middle.
+    first = _BINOMIALS[:size, :size].T / 2.0 ** np.arange(size)[:, None]
+    known = np.concatenate([points[:, 0], points[-1:, -1], first[-1] @ points])
+    best = known.argmax(axis=0)
+    value = known[best, np.arange(2 * n)]
+    time = np.concatenate([times, (times[:-1] + times[1:]) / 2.0])[best]
+    largest = value + 8.0 * _EPSILON * np.abs(points).max(axis=(0, 1))
+    segment, column = np.nonzero(points.max(axis=1) > largest)
+    halves = np.concatenate([first, first[::-1, ::-1]]) @ points[segment, :, column].T
+    keep = halves.max(axis=0) > largest[column]
+    segment, column = segment[keep], column[keep]
     at = _turns(motion, segment, column % n)
     sign = np.where(column < n, 1.0, -1.0)[:, None]
     found = sign * motion(at, 0)[np.arange(len(at)), :, 0, column % n]
