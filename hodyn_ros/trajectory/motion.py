@@ -241,20 +241,22 @@ def position_extremes(motion: PiecewiseMotion) -> Extremes:
     """
     times, (size, n) = motion.times, motion.expansions.shape[2:]
     points = _control_points(np.diff(times), motion.expansions)
-    points = np.concatenate([points, -points], axis=-1)
     # Control points of the first half (de Casteljau); the last one is the middle.
     first = _BINOMIALS[:size, :size].T / 2.0 ** np.arange(size)[:, None]
     known = np.concatenate([points[:, 0], points[-1:, -1], first[-1] @ points])
+    known = np.concatenate([known, -known], axis=-1)
     best = known.argmax(axis=0)
     value = known[best, np.arange(2 * n)]
     time = np.concatenate([times, (times[:-1] + times[1:]) / 2.0])[best]
-    largest = value + 8.0 * _EPSILON * np.abs(points).max(axis=(0, 1))
-    segment, column = np.nonzero(points.max(axis=1) > largest)
-    halves = np.concatenate([first, first[::-1, ::-1]]) @ points[segment, :, column].T
-    keep = halves.max(axis=0) > largest[column]
-    segment, column = segment[keep], column[keep]
+    hull = np.concatenate([points.max(axis=1), -points.min(axis=1)], axis=-1)
+    rounding = 8.0 * _EPSILON * np.tile(hull.reshape(-1, n).max(axis=0), 2)
+    segment, column = np.nonzero(hull > value + rounding)
+    sign = np.where(column < n, 1.0, -1.0)
+    own = sign * points[segment, :, column % n].T
+    hull = (np.concatenate([first, first[::-1, ::-1]]) @ own).max(axis=0)
+    keep = hull > (value + rounding)[column]
+    segment, column, sign = segment[keep], column[keep], sign[keep, None]
     at = _turns(motion, segment, column % n)
-    sign = np.where(column < n, 1.0, -1.0)[:, None]
     found = sign * motion(at, 0)[np.arange(len(at)), :, 0, column % n]
     best = found.argmax(axis=1)[:, None]
     found, at = (np.take_along_axis(each, best, axis=1)[:, 0] for each in (found, at))
