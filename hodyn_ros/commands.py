@@ -44,6 +44,8 @@ def _command(module: str, node: str) -> Callable[[], int]:
 def hodyn() -> None:
     """Run the command line and exit."""
     end_at_interrupts()
+    # Matrices of robots are small: threads of BLAS take sixty times the processor's time of one.
+    os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
     import_module('hodyn_ros.cli.main').main()
 
 

@@ -17,6 +17,9 @@ try:
 except ImportError:  # a ROS distribution without it: its tests skip themselves
     settings = None
 
+# Threads of BLAS wait for each other where several workers share two cores.
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
+
 HERE = Path(__file__).parent
 # Seconds of the processor that each test takes, as `pytest --record-durations` wrote them.
 DURATIONS = HERE / 'durations.txt'

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import (
     LimitedJoints,
     Quantity,
+    Violation,
     motion_limits,
     order_of,
 )
@@ -31,14 +32,32 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.actuators.motors import MotorMotion
-    from hodyn_ros.files import Samples
 
 # Digits of the largest values in sentences.
 _DIGITS = 3
 
 
+class Series(Protocol):
+    """Series along a motion, as `Along` and `hodyn_ros.files.Samples` have them."""
+
+    @property
+    def motion(self) -> Array: ...  # noqa: D102
+    @property
+    def effort(self) -> Array: ...  # noqa: D102
+    @property
+    def motors(self) -> MotorMotion | None: ...  # noqa: D102
+    @property
+    def motor_names(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def motor_joints(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def motion_std(self) -> Array | None: ...  # noqa: D102
+    @property
+    def effort_std(self) -> Array | None: ...  # noqa: D102
+
+
 class Along(NamedTuple):
-    """Series along a motion of n joints in model order, as `hodyn_ros.files.Samples` has them."""
+    """Series along a motion of n joints in model order."""
 
     motion: Array
     """Shape (N, K, n); NaN where it is not known."""
@@ -53,7 +72,7 @@ class Along(NamedTuple):
 
 def limited(
     model: RobotModel,
-    results: Samples | Along,
+    results: Series,
     limits: MotionLimits | None = None,
     *,
     actuators: Actuators | None = None,
@@ -104,11 +123,12 @@ def limited(
     ('velocity', ('shoulder', 'elbow'), [0.167, 0.167])
     """
     joints = LimitedJoints(model, motion_limits(model) if limits is None else limits)
-    std = {'motion': results.motion_std, 'effort': results.effort_std}
-    series = joints.quantities(results.motion, results.effort, every_order)
-    found = [
-        _where_limited(quantity, model.n_joints, std[quantity.kind]) for quantity in series
-    ]
+    found = []
+    for quantity in joints.quantities(results.motion, results.effort, every_order):
+        std = results.motion_std if quantity.kind == 'motion' else results.effort_std
+        if std is not None:
+            quantity = replace(quantity, std=order_of(std, quantity.order))
+        found.append(quantity)
     motors, names, owners = results.motors, results.motor_names, results.motor_joints
     if actuators is not None:
         if motors is not None and names != actuators.motor_names:
@@ -127,19 +147,42 @@ def limited(
     return tuple(found)
 
 
-def _where_limited(quantity: Quantity, n: int, std: Array | None) -> Quantity:
-    """A quantity of the n joints of the model and of those of the others that have a limit."""
-    std = None if std is None else order_of(std, quantity.order)
-    m = len(quantity.owners)
-    if m == n:
-        return replace(quantity, std=std)
-    has_both = np.all(np.atleast_2d(np.isfinite(quantity.upper - quantity.lower)), axis=0)
-    shown = [*range(n), *(n + np.flatnonzero(has_both[n:])).tolist()]
-    names = ('values', 'lower', 'upper')
-    fields = {name: getattr(quantity, name)[..., shown] for name in names}
-    for name in ('owners', 'is_linear'):
-        fields[name] = tuple(getattr(quantity, name)[j] for j in shown)
-    return replace(quantity, std=std, **fields)
+def violations_of(quantities: Sequence[Quantity]) -> tuple[Violation, ...]:
+    """Worst sample of every joint or motor and quantity that exceeds its limit.
+
+    Parameters
+    ----------
+    quantities : sequence of Quantity
+        As `limited` gives them.
+
+    Returns
+    -------
+    tuple of Violation
+        In the order of the quantities.
+    """
+    return tuple(item for quantity in quantities for item in quantity.violations())
+
+
+def busiest_joints(quantities: Sequence[Quantity], most: int) -> list[str]:
+    """Names of so many joints of the model that come nearest to one of their limits.
+
+    Parameters
+    ----------
+    quantities : sequence of Quantity
+        As `limited` gives them.
+    most : int
+        Number of names, at most.
+
+    Returns
+    -------
+    list of str
+        In model order.
+    """
+    of_joints = [item for item in quantities if item.kind in ('motion', 'effort')]
+    n = min(len(item.owners) for item in of_joints)
+    peaks = np.fmax.reduce([item.peaks[:n] for item in of_joints], axis=0, initial=0.0)
+    chosen = np.sort(np.argsort(-peaks, kind='stable')[:most])
+    return [of_joints[0].owners[joint] for joint in chosen.tolist()]
 
 
 def worst_moment(quantities: Sequence[Quantity]) -> tuple[Quantity, int, int] | None:

@@ -20,6 +20,7 @@ from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import MOTION_NAMES
+from hodyn_ros.trajectory.differences import NORMAL, divided_differences, scatter_of
 from hodyn_ros.trajectory.smoother import runs, smooth
 from hodyn_ros.typing import Array, Flags
 
@@ -372,18 +373,15 @@ def differences(values: Array, ticks: Array, order: int) -> Array:
         Per s^order.
     """
     found = np.full(values.shape, np.nan)
-    result = values
-    for p in range(1, order + 1):
-        result = p * np.diff(result, axis=0) / (ticks[p:] - ticks[:-p])[:, None]
-    found[order:] = result
+    found[order:] = divided_differences(values, ticks, order)[-1]
     return found
 
 
 def noise_of(values: Array) -> Array:
     """Standard deviations of noise around each sample, rounding included, shape (N, n).
 
-    From medians of fourth differences, which a few samples that are out of line do not move: of
-    those around, and of all where something changes, since rounding hides in a slow motion.
+    From medians of `scatter_of`, which a few samples that are out of line do not move: of those
+    around, and of all where something changes, since rounding hides in a slow motion.
 
     Parameters
     ----------
@@ -398,16 +396,16 @@ def noise_of(values: Array) -> Array:
     N, n = values.shape
     size = min(_BLOCK, N)
     padded = np.zeros((-(-N // size) + 2, size, n))
-    fourth = padded.reshape(-1, n)
-    fourth[size + 2 : size + N - 2] = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
+    scatter = padded.reshape(-1, n)
+    scatter[size + 2 : size + N - 2] = scatter_of(values)
     medians = np.median(padded, axis=1)
     around = np.maximum(np.maximum(medians[:-2], medians[1:-1]), medians[2:])
     found = around.repeat(size, axis=0)[:N]
-    for column, changes in zip(found.T, fourth.T):
+    for column, changes in zip(found.T, scatter.T):
         changes = changes[changes > 0.0]
         if len(changes) > _FEWEST_CHANGES:
             np.maximum(column, np.median(changes), out=column)
-    return np.asarray(found / (0.6745 * np.sqrt(70.0)))
+    return np.asarray(found / NORMAL)
 
 
 def repeats(values: Array) -> Iterator[tuple[int, int, bool]]:

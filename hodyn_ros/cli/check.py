@@ -6,30 +6,20 @@ A robot that stopped is looked at in what it was sent and what was measured (`--
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from hodyn_ros import plotting
-from hodyn_ros.analysis.limits import Unlimited, no_limit
+from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.analysis.recorded_signals import Recorded
-from hodyn_ros.analysis.stops import StopAnalysis, StopCause, find_stop_causes
+from hodyn_ros.analysis.stops import Excess, StopAnalysis, StopCause, find_stop_causes
 from hodyn_ros.analysis.stops import instant as tenths
-from hodyn_ros.cli.commands import OPTIONS_OF_MOTION
-from hodyn_ros.cli.output import (
-    PICTURES,
-    echo_json,
-    instant,
-    number,
-    show_remarks,
-    table,
-    written,
-)
+from hodyn_ros.cli.output import PICTURES, instant, show, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import IdentificationError, RequestError
 from hodyn_ros.files import Samples
 from hodyn_ros.files.files import read_motion
@@ -37,14 +27,45 @@ from hodyn_ros.files.inspection import in_model_order
 from hodyn_ros.files.samples import times_from
 from hodyn_ros.kinematics.loop_states import NEAR, loop_singularity
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed, name_of
-from hodyn_ros.plotting.checks import Check, all_checks, all_violations, unlimited_in
+from hodyn_ros.model.violations import Quantity
+from hodyn_ros.names import listed, name_of, number
 from hodyn_ros.plotting.labels import label_of
-from hodyn_ros.plotting.series import checked_results, is_linear
 
 VIOLATION = 1
 """Exit code if a limit is exceeded."""
 
+_EXCEEDED = (
+    Column('quantity', 'exceeded', form=name_of),
+    Column('joint_name', 'joint'),
+    Column('time', 'worst at', 's', instant),
+    Column('value'),
+    Column('limit'),
+    Column('by'),
+    Column('unit'),
+)
+_USED = (
+    Column('quantity', form=name_of),
+    Column('used', 'used of its limit'),
+    Column('told', ''),
+)
+_JUMPS = (
+    'The torques jump at waypoints, so there is no bound for torque rate and jerk: the motion '
+    'keeps no limits of them.'
+)
+_NEAR = (
+    f'That is near: below a ratio of {NEAR:g} dependent joints move many times as fast as the '
+    'independent ones, and accelerate by far more.'
+)
+_OF_CAUSE = (
+    Column('quantity', 'exceeded', form=name_of),
+    Column('source', 'signal'),
+    Column('joint_name', 'joint'),
+    Column('time', 'worst at', 's', tenths),
+    Column('value'),
+    Column('limit'),
+    Column('factor', form=lambda factor: number(factor, 3)),
+    Column('unit', form='[{}]'.format),
+)
 _MOST_CAUSES = 5
 _RECORD_MORE = (
     'Record commands where they are sent, with all digits; what changes like noise is to be '
@@ -99,63 +120,111 @@ def check(
         )
     problem = load_problem(given)
     results = problem.results()
-    checked = checked_results(results, problem.model)
-    checks = all_checks(checked, problem.model, problem.limits, problem.motor_limits)
-    data = _data(problem, results, checks)
-    if as_json:
-        echo_json(data)
-    else:
+    answer = compared(problem, results)
+    if not as_json:
         show_remarks(results.remarks)
-        click.echo(_text(data, checks))
-    return 0 if data['is_kept'] else VIOLATION
+    show(answer, as_json)
+    return 0 if answer.data['is_kept'] else VIOLATION
 
 
-def _data(problem: Problem, results: Samples, checks: Sequence[Check]) -> dict[str, Any]:
-    """Everything for programs.
+def compared(problem: Problem, results: Samples) -> Answer:
+    """A motion beside the limits of a robot.
+
+    Parameters
+    ----------
+    problem : Problem
+    results : Samples
 
     Returns
     -------
-    dict
-        Times in [s], shares of limits by joint or motor; what `--json` prints.
+    Answer
+        Times in [s], shares of limits by joint or motor.
     """
-    violations = all_violations(results, problem.model, **problem.limiting)
+    quantities = limited(problem.model, results, **problem.limiting)
+    exceeded = [*_exceeded(quantities, results)]
+    without = unlimited(quantities, problem.actuators)
+    nearest = _singularity(problem.model, results)
     # The efforts jump along the motion, so that their rate has no bound.
     has_jumps = results.continuous_order < 0
-    return {
+    start, end = results.times[[0, -1]].tolist()
+    data = {
         'robot': problem.model.name,
         'motion': results.name,
         'samples': len(results),
-        'start': results.times[0],
-        'end': results.times[-1],
+        'start': start,
+        'end': end,
         # Within which nothing is compared [s].
         'largest_step': float(np.diff(results.times).max(initial=0.0)),
         'limits_from': problem.limits_from,
-        'is_kept': not violations and not has_jumps,
+        'is_kept': not exceeded and not has_jumps,
         'has_jumps': has_jumps,
-        'violations': [
-            {
-                **found._asdict(),
-                'time': results.times[found.sample],
-                'unit': label_of(
-                    found.quantity, is_linear(results, problem.model, found.joint_name)
-                ).plain_unit,
-            }
-            for found in violations
-        ],
+        'violations': exceeded,
         'used': [
             {
-                'quantity': check.quantity,
-                'is_checked': check.is_checked,
-                'samples_checked': dict(zip(check.subjects, check.n_known)),
-                'shares': dict(zip(check.subjects, check.shares)),
+                'quantity': quantity.name,
+                'is_checked': quantity.is_checked,
+                'samples_checked': dict(zip(quantity.owners, quantity.n_known)),
+                'shares': dict(zip(quantity.owners, quantity.peaks)),
             }
-            for check in checks
+            for quantity in quantities
         ],
-        'unlimited': unlimited_in(results, problem.model, **problem.limiting),
-        'singularity': _singularity(problem.model, results),
+        'unlimited': without,
+        'singularity': nearest,
         'remarks': list(results.remarks),
         'provenance': problem.model.provenance.lines(),
     }
+    count = len(exceeded)
+    said = [
+        f'{count} {"limit is" if count == 1 else "limits are"} exceeded.' if count else '',
+        _JUMPS * has_jumps or 'All limits that could be checked are kept.' * (not count),
+        *_near(nearest),
+        no_limit(without),
+    ]
+    parts = [
+        f'{results.name}: {len(results)} samples from {instant(start)} s to {instant(end)} s, '
+        f'at most {number(data["largest_step"])} s apart\nlimits: {problem.limits_from}',
+        Table('', _EXCEEDED, [*map(_told_excess, exceeded)]) if exceeded else '',
+        Table('', _USED, [*map(_told_use, quantities)]),
+        '\n'.join(text for text in said if text),
+    ]
+    return Answer(parts, data)
+
+
+def _exceeded(quantities: Sequence[Quantity], results: Samples) -> Iterator[dict[str, Any]]:
+    """Records of the limits that are exceeded."""
+    for quantity in quantities:
+        units = dict(zip(quantity.owners, quantity.units))
+        for item in quantity.violations():
+            time = float(results.times[item.sample])
+            yield {**item._asdict(), 'time': time, 'unit': units[item.joint_name]}
+
+
+def _told_excess(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of an excess as people see it: relative to a limit that says something."""
+    value, limit = record['value'], record['limit']
+    by = f'{100.0 * abs(value - limit) / abs(limit or 1.0):.1f} %'
+    if record['quantity'] == 'position' or limit == 0.0:
+        # Relative to where the zero of a joint happens to be it says nothing.
+        by = number(abs(value - limit), 3)
+    return {**record, 'by': by, 'unit': f'[{record["unit"]}]'}
+
+
+def _told_use(quantity: Quantity) -> dict[str, str]:
+    """How much of its limit a quantity uses and whose it is, or why it is not checked."""
+    worst, known, is_limited = quantity.worst, quantity.n_known, quantity.is_limited
+    used = '' if worst is None else f'{100.0 * quantity.peaks[worst]:.1f} %'
+    if not is_limited.any():
+        told = 'not checked: no limit is known'
+    elif not quantity.is_checked:
+        told = 'not checked: the motion, or --order, does not determine it'
+    else:
+        words = [] if worst is None else [f'by {quantity.owners[worst]}']
+        without = [name for name, has in zip(quantity.owners, is_limited) if not has]
+        words += [f'no limit for {listed(without)}'] * bool(without)
+        least, N = int(known[is_limited].min()), len(quantity.values)
+        words += [f'known at {least} of {N} samples only'] * (least < N)
+        told = '; '.join(words)
+    return {'quantity': quantity.name, 'used': used, 'told': told}
 
 
 def _singularity(model: RobotModel, results: Samples) -> dict[str, Any] | None:
@@ -174,84 +243,15 @@ def _singularity(model: RobotModel, results: Samples) -> dict[str, Any] | None:
     }
 
 
-def _singularity_lines(nearest: dict[str, Any] | None) -> list[str]:
-    """What is said of it."""
+def _near(nearest: dict[str, Any] | None) -> list[str]:
+    """Sentences on a singular position."""
     if nearest is None or not np.isfinite(nearest['distance']):
         return []
-    near = (
-        f'That is near: below a ratio of {NEAR:g} dependent joints move many times as fast as '
-        'the independent ones, and accelerate by far more.'
-    )
     return [
         f'Closed loops: at {instant(nearest["time"])} s the independent joints are about '
         f'{number(nearest["distance"], 3)} (rad, m) away from where they do not determine '
         f'{nearest["joint"]} (ratio of singular values {number(nearest["ratio"], 3)}).'
-    ] + [near] * nearest['is_near']
-
-
-def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:
-    """Everything for people."""
-    lines = [
-        f'{data["motion"]}: {data["samples"]} samples from {instant(data["start"])} s to '
-        f'{instant(data["end"])} s, at most {number(data["largest_step"])} s apart',
-        f'limits: {data["limits_from"]}',
-        '',
-    ]
-    if violations := data['violations']:
-        rows = []
-        for found in violations:
-            quantity, value, limit = found['quantity'], found['value'], found['limit']
-            excess = f'{100.0 * abs(value - limit) / abs(limit or 1.0):.1f} %'
-            if quantity == 'position' or limit == 0.0:
-                # Relative to where the zero of a joint happens to be it says nothing.
-                excess = number(abs(value - limit), 3)
-            rows.append(
-                (
-                    name_of(quantity),
-                    found['joint_name'],
-                    instant(found['time']),
-                    number(value),
-                    number(limit),
-                    excess,
-                    f'[{found["unit"]}]',
-                )
-            )
-        head = ('exceeded', 'joint', 'worst at\n[s]', 'value', 'limit', 'by', 'unit')
-        lines += [table(head, rows), '']
-    uses = []
-    for check in checks:
-        used = '' if check.worst is None else f'{100.0 * check.shares[check.worst]:.1f} %'
-        uses.append((name_of(check.quantity), used, _verdict(check)))
-    lines += [table(('quantity', 'used of its limit', ''), uses), '']
-    count = len(violations)
-    if violations:
-        lines.append(f'{count} {"limit is" if count == 1 else "limits are"} exceeded.')
-    if data['has_jumps']:
-        lines.append(
-            'The torques jump at waypoints, so there is no bound for torque rate and jerk: the '
-            'motion keeps no limits of them.'
-        )
-    elif not violations:
-        lines.append('All limits that could be checked are kept.')
-    lines += _singularity_lines(data['singularity'])
-    unlimited: tuple[Unlimited, ...] = data['unlimited']
-    lines += [no_limit(unlimited)] * bool(unlimited)
-    return '\n'.join(lines)
-
-
-def _verdict(check: Check) -> str:
-    """Say who uses most of the limit, or why it is not checked."""
-    if check.n_limited == 0:
-        return 'not checked: no limit is known'
-    if not check.is_checked:
-        return 'not checked: the motion does not determine it'
-    words = [f'by {check.subjects[check.worst]}' if check.worst is not None else '']
-    without = [name for name, has in zip(check.subjects, check.is_limited) if not has]
-    if without:
-        words.append(f'no limit for {listed(without)}')
-    if check.n_least < check.n_samples:
-        words.append(f'known at {check.n_least} of {check.n_samples} samples only')
-    return '; '.join(word for word in words if word)
+    ] + [_NEAR] * nearest['is_near']
 
 
 def stopped(
@@ -299,18 +299,16 @@ def stopped(
     if recorded == 'measured':
         recordings.insert(0, None)
     analysis = find_stop_causes(problem.model, problem.limits, *recordings)
-    is_drawn = output is not None and bool(analysis.causes)
-    if output is not None and is_drawn:
-        with written(output) as target:
-            plotting.plot_stop(problem.model, analysis).savefig(target, dpi=120)
+    picture = ''
+    if output is not None:
+        picture = f'{"Written" if analysis.causes else "Not written"}: {output}'
+        if analysis.causes:
+            with written(output) as target:
+                plotting.plot_stop(problem.model, analysis).savefig(target, dpi=120)
     torques = _torques(problem, sources[-1]) if len(recordings) == 2 else ''
-    if as_json:
-        echo_json(_stop_data(problem, sources, analysis, torques))
-    else:
+    if not as_json:
         show_remarks(analysis.remarks)
-        click.echo(_stop_text(problem, sources, analysis, torques))
-        if output is not None:
-            click.echo(f'\n{"Written" if is_drawn else "Not written"}: {output}')
+    show(_explained(problem, sources, analysis, torques, picture), as_json)
     return analysis.verdict == 'exceeded'
 
 
@@ -327,10 +325,10 @@ def _refuse_options(
         raise RequestError(
             f'{output}: expected a name that ends with {" or ".join(PICTURES)}.'
         )
-    for name, option in OPTIONS_OF_MOTION.items():
-        if name != 'topic' and getattr(given, name) != getattr(Given(given.robot), name):
+    for name in ('derivatives', 'rate', 'interpolation'):
+        if getattr(given, name) != getattr(Given(given.robot), name):
             raise RequestError(
-                f'{option} has no effect on a recording, which is looked at as it was sent or '
+                f'--{name} has no effect on a recording, which is looked at as it was sent or '
                 'measured (--recorded, --measured); leave it out.'
             )
 
@@ -371,106 +369,86 @@ def _torques(problem: Problem, measured: Samples) -> str:
     return found.summary if is_told else ''  # or too slow
 
 
-def _stop_data(
-    problem: Problem, sources: list[Samples], analysis: StopAnalysis, torques: str
-) -> dict[str, Any]:
-    """Everything for programs."""
-    causes = [asdict(cause) for cause in analysis.causes]
-    for cause in causes:
-        cause['excesses'] = [
-            {**excess._asdict(), 'unit': _unit(problem, excess.joint_name, excess.quantity)}
-            for excess in cause['excesses']
-        ]
-    return {
+def _explained(
+    problem: Problem,
+    sources: list[Samples],
+    analysis: StopAnalysis,
+    torques: str,
+    picture: str,
+) -> Answer:
+    """Why a robot stopped."""
+    data = {
         'robot': problem.model.name,
         'recordings': [samples.name for samples in sources],
         'samples': [len(samples) for samples in sources],
         'period': analysis.period,
         'limits_from': problem.limits_from,
         'verdict': analysis.verdict,
-        'causes': causes,
+        'causes': [
+            {**vars(cause), 'excesses': _excesses(problem, cause)}
+            for cause in analysis.causes
+        ],
         'undecided': analysis.undecided,
         'deviation': analysis.deviation,
         'torques': torques,
         'remarks': list(analysis.remarks),
     }
-
-
-def _stop_text(
-    problem: Problem, sources: list[Samples], analysis: StopAnalysis, torques: str
-) -> str:
-    """Everything for people."""
-    lines = []
-    for samples in sources:
-        first, last = map(tenths, samples.times[[0, -1]].tolist())
-        step = number(1e3 * float(np.median(np.diff(samples.times))))
-        head = f'{samples.name}: {len(samples)} samples from {first} s to {last} s'
-        lines.append(f'{head}, {step} ms apart')
-    lines += [f'limits: {problem.limits_from}', '']
-    if not analysis.causes:
-        surely = 'certainly ' * (analysis.verdict == 'undecided')
-        lines.append(
-            f'No limit that is known is {surely}exceeded, and no command is missing or repeated.'
-        )
+    parts: list[Table | str] = [
+        '\n'.join([*map(_head, sources), f'limits: {problem.limits_from}'])
+    ]
     shown = analysis.causes[:_MOST_CAUSES]
     for place, cause in enumerate(shown, start=1):
-        lines += _cause(problem, place, cause)
+        parts += _cause(problem, place, cause)
     if more := len(analysis.causes) - len(shown):
-        lines += [f'{more} more are less probable; --json lists them.', '']
+        parts.append(f'{more} more are less probable; --json lists them.')
+    last = []
+    if not analysis.causes:
+        surely = 'certainly ' * (analysis.verdict == 'undecided')
+        last.append(
+            f'No limit that is known is {surely}exceeded, and no command is missing or repeated.'
+        )
     for is_known, why in _WHY_UNDECIDED.items():
         items = [item.text for item in analysis.undecided if item.is_known == is_known]
         if items:
-            lines.append('Undecided, since ' + why.format('; '.join(items)))
+            last.append('Undecided, since ' + why.format('; '.join(items)))
     if (far := analysis.deviation) is not None:
-        unit = _unit(problem, far.joint_name, 'position')
-        lines.append(
+        unit = _unit(problem, far)
+        last.append(
             f'Measured positions are up to {number(abs(far.value), 3)} {unit} away from the '
             f'commands, {far.joint_name} at {tenths(far.time)} s.'
         )
-    if torques:
-        lines.append(f'Measured torques beside those of the model: {torques}')
-    return '\n'.join(lines).rstrip()
+    last += [f'Measured torques beside those of the model: {torques}'] * bool(torques)
+    return Answer([*parts, '\n'.join(last), picture], data)
 
 
-def _cause(problem: Problem, place: int, cause: StopCause) -> list[str]:
-    """Lines on a cause for people: what to do, and a table of what exceeded limits."""
+def _head(samples: Samples) -> str:
+    """Line on a recording."""
+    first, last = map(tenths, samples.times[[0, -1]].tolist())
+    step = number(1e3 * float(np.median(np.diff(samples.times))))
+    return f'{samples.name}: {len(samples)} samples from {first} s to {last} s, {step} ms apart'
+
+
+def _excesses(problem: Problem, cause: StopCause) -> list[dict[str, Any]]:
+    """Records of what exceeds limits, with units."""
+    return [{**item._asdict(), 'unit': _unit(problem, item)} for item in cause.excesses]
+
+
+def _cause(problem: Problem, place: int, cause: StopCause) -> Iterator[Table | str]:
+    """A cause for people: what to do, and a table of what exceeded limits."""
     doubt = '' if cause.is_certain else ', not certain'
     indent = ' ' * 3
-    lines = [f'{place}. {cause.kind} at {tenths(cause.time)} s{doubt}']
-    lines += textwrap.wrap(
+    head = f'{place}. {cause.kind} at {tenths(cause.time)} s{doubt}'
+    advice = textwrap.fill(
         cause.advice, _WIDTH, initial_indent=indent, subsequent_indent=indent
     )
-    lines.append('')
+    yield f'{head}\n{advice}'
     if cause.excesses:
-        rows = [
-            (
-                name_of(excess.quantity),
-                excess.source,
-                excess.joint_name,
-                tenths(excess.time),
-                number(excess.value),
-                number(excess.limit),
-                number(excess.factor, 3),
-                f'[{_unit(problem, excess.joint_name, excess.quantity)}]',
-            )
-            for excess in cause.excesses
-        ]
-        head = (
-            'exceeded',
-            'signal',
-            'joint',
-            'worst at\n[s]',
-            'value',
-            'limit',
-            'factor',
-            'unit',
-        )
-        lines += [textwrap.indent(table(head, rows), '  '), '']
-    return lines
+        table = Table('', _OF_CAUSE, _excesses(problem, cause))
+        yield textwrap.indent(str(table), '  ')
 
 
-def _unit(problem: Problem, joint: str, quantity: str) -> str:
-    """Unit of a quantity of a joint, such as 'N m/s^2'."""
+def _unit(problem: Problem, excess: Excess) -> str:
+    """Unit of an excess, such as 'N m/s^2'."""
     model = problem.model
-    is_linear = model.joint_types[model.joint_names.index(joint)] == 'prismatic'
-    return label_of(quantity, is_linear).plain_unit
+    is_linear = model.joint_types[model.joint_names.index(excess.joint_name)] == 'prismatic'
+    return label_of(excess.quantity, is_linear).plain_unit

@@ -39,6 +39,7 @@ GONE = {
     '--measured-topic': 'write --measured TOPIC',
     '--window': 'leave it out; the timing is averaged over 8 ms',
     '--rise-time': 'write limits of effort_ddot into the file of --config',
+    '--drop-standstills': 'write keep_standstills=False in Python, see hodyn_ros.retiming.retime',
     '--intervals': 'leave it out; their number is chosen',
     '--seed': 'leave it out; another --duration finds another motion',
     '--bandwidth': 'leave it out; it is found from noise and motion',
@@ -182,9 +183,6 @@ _RECORDINGS = (
     _option('--link', metavar='LINK', help='Of a payload.'),
 )
 _GIVEN = {str(parameter.name) for parameter in (*_ROBOT, *_MOTION)}
-
-OPTIONS_OF_MOTION = {str(option.name): option.opts[-1] for option in _OF_MOTION}
-"""Names on the command line of what is said of a motion, by those in `Given`."""
 
 
 def verbatim_blocks(text: str) -> str:
@@ -359,7 +357,6 @@ def check() -> Callable[..., Any]:
         is_flag=True,
         help='What keeps its limits stays as it is.',
     ),
-    _option('--drop-standstills', is_flag=True, help='Remove the time of rest.'),
     _output('New motion with its torques.', 'OUT'),
     _JSON,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.analysis.limits import no_limit
+from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.cli.output import progress, show
 from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.display import Answer, Column, Table
@@ -16,7 +16,6 @@ from hodyn_ros.files.files import check_output
 from hodyn_ros.identification.excitation import Excitation
 from hodyn_ros.identification.excitation import excite as found_motion
 from hodyn_ros.names import name_of, number, percent
-from hodyn_ros.plotting.checks import all_checks, unlimited_in
 
 _KINDS = {'h': 'first moment', 'i': 'inertia'}  # by how the names of their components begin
 _DEVIATIONS = (
@@ -73,16 +72,17 @@ def excite(
     samples = Samples(model.joint_names, *found.samples(rate), name='the motion')
     results = compute(model, samples, actuators=problem.actuators, derivatives='given')
     write_results(output, results)
+    quantities = limited(model, results, **problem.limiting)
     used = [
         {
-            'quantity': check.quantity,
-            'name': check.subjects[check.worst],
-            'share': check.shares[check.worst],
+            'quantity': each.name,
+            'name': each.owners[each.worst],
+            'share': float(each.peaks[each.worst]),
         }
-        for check in all_checks(results, model, problem.limits, problem.motor_limits)
-        if check.worst is not None
+        for each in quantities
+        if each.worst is not None
     ]
-    unlimited = unlimited_in(results, model, **problem.limiting)
+    without = unlimited(quantities, problem.actuators)
     parts: list[Table | str] = [
         f'{model.name}: {number(found.duration)} s from rest to rest, {len(found.names)} '
         f'parameters, condition number {number(found.condition, 3)}\n'
@@ -90,7 +90,7 @@ def excite(
         f'of {number(effort_noise)} N m:',
         Table('', _DEVIATIONS, _deviations(found)),
         Table('', _USED, used),
-        no_limit(unlimited) if unlimited else '',
+        no_limit(without) if without else '',
         f'Written: {output} ({len(results)} samples)',
     ]
     data = {
@@ -103,7 +103,7 @@ def excite(
         'std': dict(zip(found.names, found.std)),
         'limits_from': problem.limits_from,
         'used': used,
-        'unlimited': unlimited,
+        'unlimited': without,
         'provenance': model.provenance.lines(),
     }
     show(Answer(parts, data), as_json)

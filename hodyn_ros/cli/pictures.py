@@ -16,16 +16,20 @@ from urllib.parse import quote
 import click
 
 from hodyn_ros import plotting
-from hodyn_ros.analysis.limits import no_limit
+from hodyn_ros.analysis.limits import (
+    busiest_joints,
+    limited,
+    no_limit,
+    unlimited,
+    violations_of,
+)
 from hodyn_ros.cli.output import PAGES, PICTURES, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples
-from hodyn_ros.plotting.checks import all_violations, busiest_joints, unlimited_in
 from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.report import report_libraries
 from hodyn_ros.plotting.scene import Scene, view_library
-from hodyn_ros.plotting.series import checked_results
 from hodyn_ros.resources import optional_import_module
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
@@ -80,12 +84,11 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None) 
         results = problem.results()
         show_remarks(results.remarks)
         model, limits = problem.model, problem.limits
-        violations = all_violations(results, model, **problem.limiting)
+        quantities = limited(model, results, **problem.limiting)
+        violations = violations_of(quantities)
         chosen = list(joints) or None
         if chosen is None and model.n_joints > _MOST_JOINTS and kind in _BY_JOINT:
-            chosen = busiest_joints(
-                checked_results(results, model), model, limits, _MOST_JOINTS
-            )
+            chosen = busiest_joints(quantities, _MOST_JOINTS)
             drawn = f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn'
             show_remarks(
                 (
@@ -112,7 +115,8 @@ def _report(given: Given, path: Path) -> None:
     with written(path) as target:
         problem = load_problem(given)
         results = problem.results()
-        violations = all_violations(results, problem.model, **problem.limiting)
+        quantities = limited(problem.model, results, **problem.limiting)
+        violations = violations_of(quantities)
         # Folders are private.
         file = problem.config.sources.get('limits', '')
         limits_from = problem.limits_from.replace(file, Path(file).name)
@@ -126,13 +130,13 @@ def _report(given: Given, path: Path) -> None:
         )
         target.write_text(text, encoding='utf-8', errors='replace')
     count = len(violations) + (results.continuous_order < 0)
-    unlimited = unlimited_in(results, problem.model, **problem.limiting)
+    without = unlimited(quantities, problem.actuators)
     limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded'
     if not count:
-        limits_text = f'{"known " * bool(unlimited)}limits kept'
+        limits_text = f'{"known " * bool(without)}limits kept'
     click.echo(f'Written: {path} ({limits_text})')
-    if unlimited:
-        click.echo(no_limit(unlimited))
+    if without:
+        click.echo(no_limit(without))
 
 
 def view(
@@ -231,7 +235,7 @@ def _present(
 
 
 def _side_by_side(problem: Problem, motions: Sequence[Path]) -> dict[str, Samples]:
-    """Results along several motions, by distinct names."""
+    """Samples along several motions, by distinct names."""
     results = {}
     for name, motion in zip(_distinct([path.stem for path in motions]), motions):
         of_motion = replace(problem, given=replace(problem.given, motion=motion))

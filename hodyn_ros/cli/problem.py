@@ -18,7 +18,6 @@ from hodyn_ros.cli.config import DESCRIPTION, Config, read_config
 from hodyn_ros.cli.output import show_remarks
 from hodyn_ros.errors import ActuatorError, AmbiguousNameError, ModelError, RequestError
 from hodyn_ros.files import Samples, compute, read_motion
-from hodyn_ros.files.derivatives import How
 from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
 from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.limits import MotionLimits
@@ -138,14 +137,6 @@ class Problem:
         order = ORDER
         if given.derivatives in ('auto', 'given'):
             order = min(max(samples.motion.shape[1] - 3, ORDER), _HIGHEST_ORDER)
-        how = How(given.derivatives, order + 3, given.interpolation, given.rate)
-        if given.rate is not None and (choice := how.choose(samples)) != 'spline':
-            remark = (
-                f'--rate is not used: the derivatives of {given.motion} are '
-                f'{"given" if choice == "given" else "estimated"}, and only a spline has values '
-                'between its samples (--derivatives spline).'
-            )
-            show_remarks((remark,))
         return compute(
             self.model,
             samples,

@@ -8,42 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
-from numpy.typing import NDArray
 
-from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.analysis.limits import Unlimited, kept
-from hodyn_ros.cli.output import echo_json, number, progress, show_remarks
+from hodyn_ros.analysis.limits import kept, limited, unlimited, violations_of
+from hodyn_ros.cli.output import number, progress, show, show_remarks
 from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
-from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.display import Answer
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, MotionError, RequestError
-from hodyn_ros.files import Samples, write_results
+from hodyn_ros.files import Samples, compute, write_results
+from hodyn_ros.files.derivatives import curve_through
 from hodyn_ros.files.files import check_output
-from hodyn_ros.files.inspection import (
-    as_waypoints,
-    even_times,
-    gap_remarks,
-    in_model_order,
-    is_measurement,
-    noise_remarks,
-    refuse_contradictions,
-)
-from hodyn_ros.files.quantities import MOTION, MOTOR_ARRAYS
+from hodyn_ros.files.inspection import Inspected, inspect
+from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import known_orders
-from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import Quantity
 from hodyn_ros.names import name_of, unit_of
-from hodyn_ros.plotting.checks import all_violations, unlimited_in
 from hodyn_ros.retiming.scaling import TimedMotion, stretched
 from hodyn_ros.retiming.timing import NewTiming, new_timing
-from hodyn_ros.trajectory.planning import Waypoints, plan_motion
-from hodyn_ros.trajectory.rounding import fit_waypoints
-from hodyn_ros.trajectory.spline import STANDSTILL
-
-Array = NDArray[np.float64]
-
-_AT_ENDS = 4  # derivatives that a spline takes there
 
 # What holds between the samples of a file, of any kind: not where it is known, and where it is.
 _EXECUTION = (
@@ -59,7 +41,6 @@ def retime(
     given: Given,
     uniform: bool,
     slower_only: bool,
-    drop_standstills: bool,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -69,9 +50,9 @@ def retime(
     ----------
     given : Given
         Robot and motion.
-    uniform, slower_only, drop_standstills : bool
-        Whether the whole motion is stretched by one factor, whether it may become slower
-        alone, and whether standstills become instants.
+    uniform, slower_only : bool
+        Whether the whole motion is stretched by one factor, and whether it may become slower
+        alone.
     output : pathlib.Path or None
         File of the new motion.
     as_json : bool
@@ -82,77 +63,96 @@ def retime(
     HodynError
         If something given cannot be used, or the new motion exceeds a limit.
     """
-    if uniform and drop_standstills:
-        raise RequestError(
-            '--drop-standstills is for a new timing along the path; leave it or --uniform out.'
-        )
-    how: dict[str, Any] = {
-        'rate': given.rate,
-        'keep_standstills': not drop_standstills,
-        'slower_only': slower_only,
-    }
     if output is not None:
         check_output(output)  # before the long work
     problem = load_problem(given)
-    timing, results = _retimed(problem, uniform, how)
+    timing, results = _retimed(problem, uniform, slower_only)
     limiting = {**problem.limiting, 'limits': timing.limits}
-    for worst in all_violations(results, problem.model, **limiting):
+    quantities = limited(problem.model, results, **limiting)
+    for worst in violations_of(quantities):
         raise HodynError(
             f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
             f'{worst.value:.6g} instead of {worst.limit:.6g}.'
         )
     if output is not None:
         write_results(output, results)
-    unlimited = unlimited_in(results, problem.model, **limiting)
+    show(_answer(problem, timing, results, quantities, output), as_json)
+    if output is not None and not as_json:
+        show_remarks((_EXECUTION[timing.motion is not None],))
+
+
+def _answer(
+    problem: Problem,
+    timing: NewTiming,
+    results: Samples,
+    quantities: Sequence[Quantity],
+    output: Path | None,
+) -> Answer:
+    """How long the motion takes before and after, and what does not let it be faster."""
+    model, limits = problem.model, problem.limits.effort_ddot
+    missing = unlimited(quantities, problem.actuators)
     # Limits of the second derivative of the torque that nobody gave.
-    limits = problem.limits.effort_ddot, timing.limits.effort_ddot
-    by_default = {
-        name: float(own)
-        for name, given_one, own in zip(problem.model.joint_names, *limits)
-        if np.isinf(given_one) and np.isfinite(own)
-    }
-    if as_json:
-        data = _data(problem, timing, results, output, unlimited)
-        echo_json({**data, 'effort_ddot_by_default': by_default})
-        return
-    click.echo(
-        f'{results.name}: {_text(timing, problem.model)}\n{kept(unlimited, problem.limits_from)}'
-    )
+    own = zip(model.joint_names, limits, timing.limits.effort_ddot)
+    by_default = {name: float(x) for name, a, x in own if np.isinf(a) and np.isfinite(x)}
+    before, after = number(timing.duration_before), number(timing.duration)
+    lines = [f'{results.name}: from {before} s to {after} s']
+    if timing.factor is not None:
+        of_kind: dict[str, Any] = {'factor': timing.factor}
+        lines[0] += f', {number(timing.factor, 6)} times as long.'
+    else:
+        of_kind = {
+            'duration_uniform': timing.uniform_duration,
+            'standstill': timing.standstill,
+            'largest_distance_from_path': float(timing.deviation.max()),
+        }
+        constant, pause, distance = map(number, of_kind.values())
+        kinds = {unit_of('rad', kind == 'prismatic') for kind in model.joint_types}
+        unit = ' or '.join(sorted(kinds, reverse=True))
+        lines[0] += f'; at constant speed of its parameter {constant} s.'
+        if timing.standstill:
+            lines.append(f'It stands still for {pause} s of this, as before.')
+        lines.append(f'Averaging its timing leaves the path by at most {distance} {unit}.')
+    worst = timing.limiting
+    if worst is not None and timing.is_fastest:
+        at = '' if worst.time is None else f' at {number(worst.time)} s'
+        lines.append(
+            f'What does not let it be faster: {name_of(worst.quantity)} of {worst.name}{at} '
+            f'({number(worst.value)} of {number(worst.limit)}).'
+        )
+    lines.append(kept(missing, problem.limits_from))
     if by_default:
-        click.echo(
+        lines.append(
             f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
             '20 ms at least from zero to its limit.'
         )
     if output is not None:
-        click.echo(f'Written: {output} ({len(results)} samples)')
-        show_remarks((_EXECUTION[timing.motion is not None],))
-
-
-def _text(timing: NewTiming, model: RobotModel) -> str:
-    """How long the motion takes before and after, and what does not let it be faster."""
-    before, after = number(timing.duration_before), number(timing.duration)
-    text = f'from {before} s to {after} s{_said(timing, model)[1]}'
-    worst = timing.limiting
-    if worst is None or not timing.is_fastest:
-        return text
-    at = '' if worst.time is None else f' at {number(worst.time)} s'
-    return (
-        f'{text}\nWhat does not let it be faster: {name_of(worst.quantity)} of '
-        f'{worst.name}{at} ({number(worst.value)} of {number(worst.limit)}).'
-    )
+        lines.append(f'Written: {output} ({len(results)} samples)')
+    data = {
+        'robot': model.name,
+        'motion': results.name,
+        'output': output,
+        'samples': len(results),
+        'limits_from': problem.limits_from,
+        'duration_before': timing.duration_before,
+        'duration': timing.duration,
+        **of_kind,
+        'limiting': timing.limiting,
+        'unlimited': missing,
+        'provenance': model.provenance.lines(),
+        'effort_ddot_by_default': by_default,
+    }
+    return Answer(['\n'.join(lines)], data)
 
 
 def _retimed(
-    problem: Problem, uniform: bool, how: Mapping[str, Any]
+    problem: Problem, uniform: bool, slower_only: bool
 ) -> tuple[NewTiming, Samples]:
     """New timing of a motion, and what it makes of it; remarks are shown on the way.
 
     Parameters
     ----------
     problem : Problem
-    uniform : bool
-    how : mapping of str to object
-        Options of `new_timing`.
+    uniform, slower_only : bool
 
     Returns
     -------
@@ -160,76 +160,40 @@ def _retimed(
     results : Samples
         Efforts and motors in the new timing.
     """
-    samples = None if uniform else _samples_of_path(problem)
-    before = problem.results() if uniform or how['slower_only'] else None
+    model, options = problem.model, {**problem.limiting, 'slower_only': slower_only}
+    options['rate'] = problem.given.rate
+    if uniform or slower_only:
+        before = problem.results()
+        fields = {name: getattr(before, name) for name in ('name', 'start', 'source')}
     path, remarks = None, tuple[str, ...]()
-    if samples is not None:
-        path, remarks = _path_through(problem.model, samples)
-    if before is None:
-        show_remarks(remarks)
+    if not uniform:
+        seen = _inspected_path(problem)
+        path, known = curve_through(model, seen, is_path=True)
+        remarks = known.remarks
+    wrenches: list[Wrench] = []
     with nullcontext() if uniform else progress('Looking for the fastest timing'):
-        wrenches: tuple[Wrench, ...] = ()
-        if before is None:
-            timing = new_timing(problem.model, path, **problem.limiting, **how)
+        if uniform or slower_only:
+            timing, wrenches = _new_timing(problem, path, before, options)
         else:
-            timing, wrenches = _new_timing(problem, path, before, how)
-    if before is None or timing.factor is None:
-        assert samples is not None
-        fields: dict[str, Any] = {'name': samples.name, 'source': 'given'}
+            timing = new_timing(model, path, **options)
+    if timing.factor is None:
+        fields = {'name': seen.samples.name, 'source': 'given'}
     else:
         remarks = before.remarks
-        fields = {name: getattr(before, name) for name in ('name', 'start', 'source')}
-    if before is not None:
-        show_remarks(remarks)
-    return timing, _results(problem, timing.times, timing.samples, wrenches, **fields)
-
-
-def _data(
-    problem: Problem,
-    timing: NewTiming,
-    results: Samples,
-    output: Path | None,
-    unlimited: Sequence[Unlimited],
-) -> dict[str, Any]:
-    """Everything for programs."""
-    return {
-        'robot': problem.model.name,
-        'motion': results.name,
-        'output': output,
-        'samples': len(results),
-        'limits_from': problem.limits_from,
-        'duration_before': timing.duration_before,
-        'duration': timing.duration,
-        **_said(timing, problem.model)[0],
-        'limiting': timing.limiting,
-        'unlimited': unlimited,
-        'provenance': problem.model.provenance.lines(),
-    }
-
-
-def _said(timing: NewTiming, model: RobotModel) -> tuple[dict[str, Any], str]:
-    """What is said of a new timing of its kind alone, for programs and as text."""
-    if timing.factor is not None:
-        return {'factor': timing.factor}, f', {number(timing.factor, 6)} times as long.'
-    deviation, standing = float(timing.deviation.max()), '\n'
-    if timing.standstill:
-        standing = (
-            f'\nIt stands still for {number(timing.standstill)} s of this, as before '
-            '(--drop-standstills leaves that out).\n'
-        )
-    kinds = {unit_of('rad', kind == 'prismatic') for kind in model.joint_types}
-    unit = ' or '.join(sorted(kinds, reverse=True))
-    return {
-        'duration_uniform': timing.uniform_duration,
-        'standstill': timing.standstill,
-        'largest_distance_from_path': deviation,
-    }, (
-        f'; at constant speed of its parameter {number(timing.uniform_duration)} s.{standing}'
-        f'Averaging its timing leaves the path by at most {number(deviation)} {unit}.'
+    show_remarks(remarks)
+    motion = timing.samples[:, : ORDER + 3]
+    applied = [
+        replace(wrench, values=np.asarray(wrench.values)[:, : motion.shape[1] - 2])
+        for wrench in wrenches
+    ]
+    along = Samples.of_model(model, timing.times, motion, wrenches=tuple(applied), **fields)
+    found = compute(
+        model, along, actuators=problem.actuators, order=ORDER, derivatives='given'
     )
+    return timing, replace(found, remarks=())
 
 
-def _samples_of_path(problem: Problem) -> Samples:
+def _inspected_path(problem: Problem) -> Inspected:
     """Read samples whose path is to be kept, and refuse what is none.
 
     Raises
@@ -243,9 +207,9 @@ def _samples_of_path(problem: Problem) -> Samples:
             f'--interpolation {given.interpolation} makes a motion that is not smooth enough for '
             'a new timing along its path; leave it out, or use --uniform.'
         )
-    samples = problem.samples()
-    is_spline = given.derivatives == 'spline'
-    if given.derivatives == 'estimate' or (not is_spline and is_measurement(samples)):
+    seen = inspect(problem.model, problem.samples())
+    samples, is_spline = seen.samples, given.derivatives == 'spline'
+    if given.derivatives == 'estimate' or (not is_spline and seen.kind == 'measured'):
         raise RequestError(
             f'{samples.name}: a path through measured positions follows all of their noise. Use '
             '--uniform --derivatives estimate, which finds the motion behind it, or --derivatives '
@@ -256,54 +220,12 @@ def _samples_of_path(problem: Problem) -> Samples:
             f'{samples.name} has wrenches, which belong to times and not to places on the path. '
             'Use --uniform, or leave their columns out.'
         )
-    return samples
-
-
-def _path_through(
-    model: RobotModel, samples: Samples
-) -> tuple[TimedMotion, tuple[str, ...]]:
-    """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it.
-
-    Parameters
-    ----------
-    model : RobotModel
-    samples : Samples
-        In any order.
-
-    Returns
-    -------
-    path : function of time
-        A `MotionSpline`.
-    remarks : tuple of str
-    """
-    ordered = as_waypoints(in_model_order(model, samples))
-    told = ordered.remarks
-    motion = ordered.motion
-    if ordered.is_waypoints:
-        rows = [motion[:, k] if k < motion.shape[1] else None for k in range(3)]
-        waypoints = Waypoints(ordered.joint_names, ordered.times, *rows)  # type: ignore[arg-type]
-        plan = plan_motion(waypoints, model.joint_names)
-        return plan.motion, (*told, *plan.remarks, *plan.warnings)
-    refuse_contradictions(model, ordered)
-    ordered, rounded = even_times(ordered)
-    ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
-    known = min(_AT_ENDS, motion.shape[1] - 1)
-    ends[:, :known] = motion[[0, -1], 1 : known + 1]
-    ends[np.abs(ends) <= STANDSTILL] = 0.0
-    fitted = fit_waypoints(
-        ordered.times,
-        motion[:, 0],
-        start=ends[0],
-        end=ends[1],
-        joint_names=ordered.joint_names,
-    )
-    seen = (*noise_remarks(ordered), *gap_remarks(ordered))
-    return fitted.motion, (*told, *seen, *rounded, *fitted.remarks)
+    return seen
 
 
 def _new_timing(
-    problem: Problem, path: TimedMotion | None, before: Samples, how: Mapping[str, Any]
-) -> tuple[NewTiming, tuple[Wrench, ...]]:
+    problem: Problem, path: TimedMotion | None, before: Samples, options: Mapping[str, Any]
+) -> tuple[NewTiming, list[Wrench]]:
     """New timing of samples as they are known, or of their path, and their wrenches in it.
 
     Parameters
@@ -313,24 +235,22 @@ def _new_timing(
         None: the samples are stretched.
     before : Samples
         The motion as it is.
-    how : mapping of str to object
-        Options of `new_timing`.
+    options : mapping of str to object
+        Of `new_timing`.
 
     Returns
     -------
     timing : NewTiming
-    wrenches : tuple of Wrench
+    wrenches : list of Wrench
 
     Raises
     ------
     RequestError
         If orders that limits need are not known at some samples.
     """
-    model, limits = problem.model, problem.limiting
     # An order that is lacking at one sample is not used at any.
     known = known_orders(before.motion)
     lowest = int(known.min())
-    lacks = np.count_nonzero(known == lowest) if lowest < before.motion.shape[1] else 0
     wrenches = [
         replace(wrench, values=np.asarray(wrench.values)[:, : max(lowest - 2, 1)])
         for wrench in before.wrenches
@@ -341,49 +261,24 @@ def _new_timing(
     )
     try:
         timing = new_timing(
-            model,
+            problem.model,
             path,
-            **limits,
-            **how,
+            **options,
             timing='uniform' if path is None else 'path',
             given=(before.times, before.motion[:, :lowest]),
             wrench=wrenches,
             is_executed=is_executed,
         )
     except MotionError as error:
-        if not lacks:
+        if lowest == before.motion.shape[1]:
             raise
         raise RequestError(
-            f'{before.name}: {MOTION[lowest]} and more are not known at {lacks} of {len(before)} '
-            'samples, so that limits which need them cannot be kept there. Cut these samples off, '
-            'or leave such limits out of --config; accelerations are needed in any case.'
+            f'{before.name}: {MOTION[lowest]} and more are not known at '
+            f'{np.count_nonzero(known == lowest)} of {len(before)} samples, so that limits which '
+            'need them cannot be kept there. Cut these samples off, or leave such limits out of '
+            '--config; accelerations are needed in any case.'
         ) from error
     factor = timing.factor or 1.0
-    return timing, tuple(
+    return timing, [
         replace(wrench, values=stretched(wrench.values, factor)) for wrench in wrenches
-    )
-
-
-def _results(
-    problem: Problem,
-    times: Array,
-    motion: Array,
-    wrenches: Sequence[Wrench] = (),
-    **fields: Any,
-) -> Samples:
-    """Efforts and motors along a motion that is known at all samples."""
-    model, actuators = problem.model, problem.actuators
-    motion = motion[:, : ORDER + 3]
-    applied = [
-        replace(wrench, values=np.asarray(wrench.values)[:, : motion.shape[1] - 2])
-        for wrench in wrenches
     ]
-    effort = inverse_dynamics(model, motion, applied or None)
-    if actuators is not None:
-        motors = motor_motion(actuators, motion, effort, order=None)
-        fields |= zip(MOTOR_ARRAYS, motors)
-        fields['motor_names'] = actuators.motor_names
-        fields['motor_joints'] = tuple(np.take(model.joint_names, actuators.joint_of_motor))
-    return Samples.of_model(
-        model, times, motion, effort, wrenches=tuple(wrenches), **fields
-    )

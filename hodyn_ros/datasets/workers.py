@@ -31,16 +31,14 @@ from itertools import islice
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hodyn_ros.datasets.dataset import DatasetRun
 from hodyn_ros.datasets.inputs import MotionFile, input_state
 from hodyn_ros.errors import BatchError, HodynError
 from hodyn_ros.files.compute import compute
 from hodyn_ros.files.files import read_motion, write_results
 from hodyn_ros.resources import optional_import_module
-
-if TYPE_CHECKING:
-    from hodyn_ros.datasets.run import DatasetRun
 
 PATIENCE = 120.0
 """How long a cluster may be without a worker [s]."""

@@ -59,6 +59,7 @@ class BagFormat(Format):
     """
 
     is_bag = True
+    library, extra = 'rosbags.rosbag2', 'bags'
 
     def __init__(self, storage: str = '') -> None:
         self._storage, self._suffix = storage, STORAGES.get(storage, '')
@@ -130,16 +131,6 @@ class BagFormat(Format):
             return path, path
         folder = path.with_name(f'{path.stem}_bag')
         return folder, folder / f'{folder.name}{self._suffix}'
-
-    def require(self, path: Path) -> None:
-        """Refuse a bag if rosbags is missing.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            For the message.
-        """
-        rosbags('rosbag2', path)
 
     def write(self, path: Path, results: Samples, storage: str) -> None:
         """Write a bag, all messages of an instant one after the other.

@@ -20,9 +20,21 @@ from hodyn_ros.names import listed, unit_of
 
 _KNOWN = {name for quantity in QUANTITIES.values() for name in quantity.names}
 _TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
-# As loggers call the time, without signs around it; a quantity of a joint as PlotJuggler has it.
+# As loggers call the time, without signs around it; what may stand for it; a quantity of a joint
+# as PlotJuggler has it, and as others do, before or behind the joint.
 _TIMES = ('t', 'time', 'times', 'timestamp')
+_LIKE_TIME = re.compile(r't|.*(time|stamp|secs?$|duration).*', re.IGNORECASE)
 _PATH = re.compile(r'(?:.*/)?([^/]+)/(\w+)')
+_WORDS = {
+    word: MOTION[k]
+    for k, words in enumerate(
+        ('position q pos', 'velocity dq qd vel', 'acceleration ddq qdd acc')
+    )
+    for word in words.split()
+}
+_WORD = '|'.join(sorted(_WORDS, key=len, reverse=True))
+_BEHIND = re.compile(rf'(?:.*/)?(.+?)[._/ ]({_WORD})', re.IGNORECASE)
+_BEFORE = re.compile(rf'(?:.*/)?({_WORD})[._/ ](.+)', re.IGNORECASE)
 # Other units in a title, the one that they stand for, and its factor; of times by themselves.
 _UNITS: tuple[tuple[str, str, float], ...] = (
     ('deg', 'rad', np.pi / 180.0),
@@ -228,6 +240,8 @@ def _in_our_words(
     matches = [_TITLE.fullmatch(text) for text in given]
     bare = [match[1] if match else text for match, text in zip(matches, given)]
     titles = [_known_title(title) for title in bare]
+    if not any(title.endswith(f'.{MOTION[0]}') for title in titles):
+        titles = [_loose_title(title) for title in bare]
     times = [i for i, title in enumerate(bare) if title.strip('%_ ').lower() in _TIMES]
     if TIME not in bare and len(times) == 1:
         titles[times[0]] = TIME
@@ -297,6 +311,14 @@ def _converted(unit: str, quantity: str, known: Sequence[str]) -> tuple[str, flo
     return unit, 1.0
 
 
+def _loose_title(title: str) -> str:
+    """Title with a joint beside a word for position, velocity or acceleration."""
+    if match := _BEHIND.fullmatch(title):
+        return f'{match[1]}.{_WORDS[match[2].lower()]}'
+    match = _BEFORE.fullmatch(title)
+    return f'{match[2]}.{_WORDS[match[1].lower()]}' if match else title
+
+
 def _owners_in(
     titles: Sequence[str], given: Sequence[str], name: str
 ) -> Mapping[str, Sequence[str]]:
@@ -314,16 +336,19 @@ def _owners_in(
         raise FileError(
             f"{name}: there is no column 'time' [s]; the columns are {listed(titles)}."
             + _suggestion(titles)
+            + " Lines before the titles of a CSV rename them: '# column THEIRS: time', '# column "
+            "THEIRS: JOINT.position'."
         )
     if not owners['position']:
-        words = [title for title in titles if title.isidentifier() and title != TIME]
-        theirs = words[0] if words else 'q1'
-        joint = words[0] if words else 'joint1'
+        others = [title for title in titles if title and title != TIME] or ['joint1']
+        words = [title for title in others if title.isidentifier()] or ['joint1']
+        joint = others[0] if others[0].isidentifier() else 'JOINT'
         raise FileError(
-            f"{name}: there are no positions; expected columns such as '{joint}.position', with "
-            f'the names of the joints; the columns are {listed(given)}. Rename them (commas, '
-            'semicolons, tabulators or spaces divide a CSV), or say in lines before them what '
-            f"they are: '# column {theirs}: {joint}.position'."
+            f"{name}: there are no positions; expected columns such as '{words[0]}.position', "
+            f'with the names of the joints; the columns are {listed(given)}. Rename them (commas, '
+            'semicolons, tabulators or spaces divide a CSV), or say in a line before them for '
+            f"each what it is: '# column {others[0]}: {joint}.position', with the name of a joint "
+            'of the robot.'
         )
     if repeated := sorted({title for title in used if titles.count(title) > 1}):
         raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
@@ -335,6 +360,7 @@ def _suggestion(titles: Sequence[str]) -> str:
     if titles and all(re.fullmatch(r'[-+.\deE]*\d[-+.\deE]*', title) for title in titles):
         return ' These are numbers: the line with the names of the columns is missing.'
     close = get_close_matches(TIME, titles, n=1)
+    close += [title for title in titles if _LIKE_TIME.fullmatch(title)][:1]
     return f' Did you mean {close[0]!r} to be {TIME!r}?' if close else ''
 
 

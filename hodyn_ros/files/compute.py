@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ActuatorError, MotionError
-from hodyn_ros.files.derivatives import Completed, Covariances, How, relative_errors
+from hodyn_ros.files.derivatives import (
+    Completed,
+    Covariances,
+    How,
+    complete,
+    relative_errors,
+)
 from hodyn_ros.files.quantities import EFFORT, MOTION, MOTOR_ARRAYS
 from hodyn_ros.files.samples import Samples, known_orders
 from hodyn_ros.model.robot import RobotModel
@@ -84,7 +90,7 @@ def compute(
     if actuators is not None:
         refuse_other_robot(actuators, model)
     how = How(derivatives, order + 3, interpolation, rate, dict(estimator or {}))
-    completed = how.complete(model, samples)
+    completed = complete(model, samples, how)
     found, known = _with_efforts(model, completed, order + 1, num_threads)
     if completed.covariances is not None:
         std = _effort_std(model, completed.covariances, found, num_threads)

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array, check_choice, checked_number
 from hodyn_ros.errors import MotionError, TrajectoryError
 from hodyn_ros.files.inspection import (
-    Intake,
-    as_waypoints,
-    even_times,
-    gap_remarks,
-    is_measurement,
-    noise_remarks,
+    Inspected,
+    for_spline,
+    inspect,
+    noise_remark,
     refuse_contradictions,
 )
+from hodyn_ros.files.memory import refuse_beyond_memory
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
@@ -44,7 +43,9 @@ _WRENCH_DERIVATIVES = 2
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _STD_STEP = 0.005  # between samples whose covariances are kept [s]
-_FREE = 4  # derivatives that are left open at the ends of a spline
+# Of a motion that are in memory while it is computed.
+_COPIES = {'given': 4, 'spline': 11, 'estimate': 8}
+_ENDS = 4  # derivatives that a spline may take there, open if they are not known
 
 
 class Covariances(NamedTuple):
@@ -125,7 +126,7 @@ def to_motion(
         If there is no spline through the samples.
     """
     how = How(derivatives, order + 1, interpolation, rate, dict(estimator or {}))
-    found = how.complete(model, samples).samples
+    found = complete(model, samples, how).samples
     return found.times, found.motion, found.remarks
 
 
@@ -167,273 +168,327 @@ class How:
         if self.rate is not None:
             checked_number('rate', self.rate, MotionError, above=0.0, unit='Hz')
 
-    def choose(self, samples: Samples) -> str:
+    def way(self, seen: Inspected) -> str:
         """Return 'given', 'spline' or 'estimate' for these samples.
 
         Parameters
         ----------
-        samples : Samples
-            Of a motion, all of them.
+        seen : Inspected
 
         Returns
         -------
         {'given', 'spline', 'estimate'}
         """
+        samples = seen.samples
         if self.derivatives != 'auto':
             return self.derivatives
-        if samples.is_waypoints:
+        if seen.kind == 'waypoints':
             return 'spline'
-        if samples.is_measured:
-            return 'estimate'
-        if self._is_given(samples):
+        # What is given beyond the acceleration a spline cannot go through.
+        if not samples.is_measured and samples.motion.shape[1] > min(3, self.orders - 1):
             return 'given'
         # A spline follows all noise; with a wanted stiffness nothing else can be had.
-        return 'estimate' if is_measurement(samples) and not samples.stiffness else 'spline'
-
-    def _is_given(self, samples: Samples) -> bool:
-        """Whether a spline cannot go through what is given: more than the acceleration."""
-        return bool(samples.motion.shape[1] > min(3, self.orders - 1))
-
-    def complete(self, model: RobotModel, samples: Samples) -> Completed:
-        """Complete a motion.
-
-        Parameters
-        ----------
-        model : RobotModel
-        samples : Samples
-            Of all joints of the model at least, in any order.
-
-        Returns
-        -------
-        Completed
-            In the order of the model.
-
-        Raises
-        ------
-        JointNameError, MotionError, TrajectoryError
-            See `to_motion`; also if there are no samples.
-        """
-        if not len(samples):
-            raise MotionError('There are no samples to compute anything from.')
-        samples = Intake(model)(samples)
-        is_open = self.derivatives == 'auto' and not self._is_given(samples)
-        if not samples.is_waypoints and (is_open or self.derivatives == 'spline'):
-            samples = as_waypoints(samples)
-        ways = {'given': self._given, 'spline': self._spline, 'estimate': self._estimated}
-        return ways[self.choose(samples)](model, samples)
-
-    def _given(self, model: RobotModel, samples: Samples) -> Completed:
-        """Samples as they are, with as many of the wanted orders as there are."""
-        remarks = samples.remarks
-        refuse_contradictions(model, samples)
-        motion = samples.motion[:, : self.orders]
-        if lacking := MOTION[motion.shape[1] : self.orders]:
-            remarks += (f'Not given, and left out: {listed(lacking)}.',)
-        wrenches = samples.wrenches
-        found = _samples(
-            model, samples, samples.times, motion, 'given', remarks, wrenches=wrenches
+        is_measured = seen.kind == 'measured' and (
+            samples.is_measured or not samples.stiffness
         )
-        return Completed(found, samples.stiffness)
+        return 'estimate' if is_measured else 'spline'
 
-    def _spline(self, model: RobotModel, samples: Samples) -> Completed:
-        """Spline through all samples, or between waypoints as `interpolation` says."""
-        remarks = samples.remarks
-        if self.orders > _SPLINE_ORDERS:
-            raise MotionError(
-                f'Derivative {self.orders - 1} of the motion is asked for, but a spline has '
-                f'derivatives up to {_SPLINE_ORDERS - 1}: the snap.'
+
+def complete(model: RobotModel, samples: Samples, how: How) -> Completed:
+    """Complete a motion with its derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    samples : Samples
+        Of all joints of the model at least, in any order.
+    how : How
+
+    Returns
+    -------
+    Completed
+        In the order of the model.
+
+    Raises
+    ------
+    JointNameError, MotionError, TrajectoryError
+        See `to_motion`; also if there are no samples.
+    """
+    if not len(samples):
+        raise MotionError('There are no samples to compute anything from.')
+    seen = inspect(model, samples)
+    way = how.way(seen)
+    size = 8.0 * _COPIES[way] * len(samples) * model.n_joints * how.orders
+    refuse_beyond_memory(samples.name, size)
+    found = _WAYS[way](model, seen, how)
+    if how.rate is None or way == 'spline':
+        return found
+    remark = (
+        f'The rate is not used: the derivatives are {"given" if way == "given" else "estimated"}, '
+        'and only a spline has values between its samples (--derivatives spline).'
+    )
+    told = replace(found.samples, remarks=(*found.samples.remarks, remark))
+    return replace(found, samples=told)
+
+
+def _given(model: RobotModel, seen: Inspected, how: How) -> Completed:
+    """Samples as they are, with as many of the wanted orders as there are."""
+    samples, remarks = seen.samples, seen.samples.remarks
+    refuse_contradictions(model, samples)
+    motion = samples.motion[:, : how.orders]
+    if lacking := MOTION[motion.shape[1] : how.orders]:
+        remarks += (f'Not given, and left out: {listed(lacking)}.',)
+    found = _samples(
+        model, samples, samples.times, motion, 'given', remarks, wrenches=samples.wrenches
+    )
+    return Completed(found, samples.stiffness)
+
+
+def _spline(model: RobotModel, seen: Inspected, how: How) -> Completed:
+    """Spline through all samples, or between waypoints, at their times or at a rate."""
+    if how.orders > _SPLINE_ORDERS:
+        raise MotionError(
+            f'Derivative {how.orders - 1} of the motion is asked for, but a spline has '
+            f'derivatives up to {_SPLINE_ORDERS - 1}: the snap.'
+        )
+    curve, samples = curve_through(model, seen, how.interpolation)
+    shift, times = seen.samples.times[0] - samples.times[0], _times(seen, samples, how)
+    found = _samples(
+        model,
+        samples,
+        seen.samples.times if times is samples.times else shift + times,
+        np.ascontiguousarray(curve(times)[:, : how.orders]),
+        'waypoints' if seen.kind == 'waypoints' else 'given',
+        samples.remarks,
+        continuous_order=max(-1, min(curve.continuous_derivative - 2, 2)),
+        wrenches=tuple(
+            replace(w, values=_series(samples.times, np.asarray(w.values), times, how))
+            for w in samples.wrenches
+        ),
+    )
+    stiffness = {
+        name: _series(samples.times, series[:, :, None], times, how)[:, :, 0]
+        for name, series in samples.stiffness.items()
+    }
+    return Completed(found, stiffness)
+
+
+def curve_through(
+    model: RobotModel, seen: Inspected, interpolation: str = 'spline', is_path: bool = False
+) -> tuple[Any, Samples]:
+    """Motion of class C4 through waypoints or samples, or another one between waypoints.
+
+    Parameters
+    ----------
+    model : RobotModel
+    seen : Inspected
+    interpolation : {'spline', 'jtc', 'jtc_upsampled'}
+        See `plan_motion`.
+    is_path : bool
+        Whether of samples the positions count, and derivatives at both ends alone: the path is
+        kept, in another timing.
+
+    Returns
+    -------
+    curve : function of time
+        With all derivatives up to the snap at least.
+    samples : Samples
+        Those that it goes through, see `for_spline`, with remarks on it.
+
+    Raises
+    ------
+    MotionError
+        If derivatives contradict the positions.
+    TrajectoryError
+        If there is no spline.
+    """
+    samples = seen.samples
+    is_open = seen.kind == 'waypoints'
+    if not is_open:
+        samples = for_spline(model, samples)
+    K, n = samples.motion.shape[1:]
+    rows = [samples.motion[:, k] if k < K else None for k in range(3)]
+    try:
+        if is_open or interpolation != 'spline':
+            waypoints = Waypoints(samples.joint_names, samples.times, *rows)  # type: ignore[arg-type]
+            plan = plan_motion(waypoints, model.joint_names, interpolation=interpolation)
+            curve: Any = plan.motion
+            is_still = np.all(np.abs(curve(curve.end_time)[1:3]) <= STANDSTILL)
+            end = f'The motion ends {"at rest" if is_still else "moving"}.'
+            remarks: tuple[str, ...] = (*plan.remarks, end, *plan.warnings)
+        else:
+            ends = np.full((2, _ENDS, n), np.nan)
+            if is_path:
+                known = seen.samples.motion[[0, -1], 1 : _ENDS + 1]
+                ends[:, : known.shape[1]] = np.where(
+                    np.abs(known) <= STANDSTILL, 0.0, known
+                )
+                rows = [rows[0], None, None]
+            curve, _, rounded = fit_waypoints(
+                samples.times,
+                *rows,  # type: ignore[arg-type]
+                start=ends[0],
+                end=ends[1],
+                joint_names=samples.joint_names,
             )
-        given = samples.motion.shape[1]
-        if given > 3:
-            remarks += (
-                'Jerk and more are given, but the spline does not go through them.',
-            )
-        positions = samples.motion[:, 0]
-        rows = [samples.motion[:, k] if k < given else None for k in (1, 2)]
-        if not samples.is_waypoints:  # between which the motion is open
-            refuse_contradictions(model, samples)
-            remarks += (*noise_remarks(samples), *gap_remarks(samples))
-        given_times = samples.times
-        samples, rounded = even_times(samples)
-        remarks += rounded
-        try:
-            if samples.is_waypoints or self.interpolation != 'spline':
-                waypoints = Waypoints(samples.joint_names, samples.times, positions, *rows)  # type: ignore[arg-type]
-                plan = plan_motion(
-                    waypoints, model.joint_names, interpolation=self.interpolation
+            remarks = rounded
+            if not is_path:
+                remarks = (*_said(curve, samples, seen, rounded), *rounded)
+            if not rounded and (noisy := noise_remark(samples)):
+                remarks = (noisy, *remarks)
+    except TrajectoryError as error:
+        raise TrajectoryError(f'{samples.name}: {error}') from error
+    return curve, replace(samples, remarks=(*samples.remarks, *remarks))
+
+
+def _said(
+    curve: MotionSpline, samples: Samples, seen: Inspected, rounded: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Say which samples a spline goes through."""
+    given = [
+        name
+        for k, name in enumerate(MOTION[:3])
+        if np.isfinite(samples.motion[:, k : k + 1]).any()
+    ]
+    which = f'{len(curve.times)} of' if rounded else 'all'
+    text = (
+        f'The motion is the spline of class C4 through {which} {len(samples)} samples '
+        f'({", ".join(given)}); it need not begin and end at rest.'
+    )
+    more = 'Jerk and more are given, but the spline does not go through them.'
+    return (more, text) if seen.samples.motion.shape[1] > 3 else (text,)
+
+
+def _series(given_times: Array, values: Array, times: Array, how: How) -> Array:
+    """Values (N, S, c) of another kind and their derivatives, at other times.
+
+    Shape (times, orders - 2, c). Without change where the orders and times are those
+    that are wanted; else the spline through all of them.
+    """
+    rates, accelerations = (values[:, k] if k < values.shape[1] else None for k in (1, 2))
+    most = max(how.orders - 2, 1)
+    if values.shape[1] >= most and np.array_equal(times, given_times):
+        return values[:, :most]
+    free = np.full((_ENDS, values.shape[2]), np.nan)
+    through = fit_spline(
+        given_times, values[:, 0], rates, accelerations, start=free, end=free
+    )
+    return np.ascontiguousarray(through(times)[:, :most])
+
+
+def _times(seen: Inspected, samples: Samples, how: How) -> Array:
+    """Times [s] at which a spline is evaluated: of the samples, or at the wanted rate."""
+    times = samples.times
+    if how.rate is None and seen.kind != 'waypoints':
+        return times
+    rate = _RATE if how.rate is None else how.rate
+    duration = float(times[-1] - times[0])
+    if duration * rate > _MOST_SAMPLES:
+        raise MotionError(
+            f'{samples.name}: at {rate:g} Hz the motion of {duration:g} s has more than '
+            f'{_MOST_SAMPLES} samples; choose a lower rate.'
+        )
+    if how.rate is not None:
+        return np.linspace(times[0], times[-1], max(1, round(duration * rate)) + 1)
+    return divided_times(times, rate)
+
+
+def _smoothing(how: How) -> tuple[dict[str, Any], float]:
+    """Options of `Smoother`, and the time beyond which a motion begins anew [s]."""
+    options = {'smallest_motion': _SMALLEST_MOTION, 'max_gap': _MAX_GAP, **how.estimator}
+    known = ('noise', 'bandwidth', 'smallest_motion', 'max_gap')
+    if unknown := [key for key in options if key not in known]:
+        raise MotionError(
+            f'estimator has {listed(unknown)}, but a recording is smoothed as a whole, with '
+            f'the options {listed(known)}; leave the others out.'
+        )
+    max_gap = checked_number('max_gap', options.pop('max_gap'), MotionError, above=0.0)
+    return options, max_gap
+
+
+def _estimated(model: RobotModel, seen: Inspected, how: How) -> Completed:
+    """Estimate a motion, and wrenches measured at the same times."""
+    samples, (options, max_gap) = seen.samples, _smoothing(how)
+    if samples.stiffness:
+        raise MotionError(
+            f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
+            "cannot be combined with an estimated motion; use derivatives='spline'."
+        )
+    stamps = np.rint(1e9 * samples.times).astype(np.int64)
+    kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
+    if not kept:
+        raise MotionError(
+            f'{samples.name}: nothing could be estimated; expected at least '
+            f'{_FEWEST_MEASURED} measurements at intervals of less than {max_gap:g} s '
+            '(max_gap).'
+        )
+    rows = np.concatenate(kept)
+    times = 1e-9 * stamps[rows].astype(np.float64)
+    K, S = how.orders, max(how.orders - 2, 1)
+    n, N = len(samples.joint_names), len(rows)
+    motion, std = np.empty((2, N, K, n))
+    loads = [np.empty((N, S, 6)) for _ in samples.wrenches]
+    noises, nodes, found = [], list[NDArray[np.intp]](), list[list[Array]]()
+    place = 0
+    for run in kept:
+        joints = Smoother(
+            stamps[run],
+            samples.motion[run, 0],
+            highest_derivative=max(1, K - 1),
+            **options,
+        )
+        noises.append(joints.noise)
+        smoothers = [
+            joints,
+            *(
+                Smoother(
+                    stamps[run],
+                    np.asarray(wrench.values)[run, 0],
+                    highest_derivative=_WRENCH_DERIVATIVES,
+                    smallest_motion=_SMALLEST_FORCE,
                 )
-                curve: Any = plan.motion
-                is_still = np.all(np.abs(curve(curve.end_time)[1:3]) <= STANDSTILL)
-                remarks += (
-                    *plan.remarks,
-                    f'The motion ends {"at rest" if is_still else "moving"}.',
-                    *plan.warnings,
-                )
-            else:
-                free = np.full((_FREE, positions.shape[1]), np.nan)
-                curve, _, rounded = fit_waypoints(
-                    samples.times,
-                    positions,
-                    *rows,
-                    start=free,
-                    end=free,
-                    joint_names=samples.joint_names,
-                )
-                names = ', '.join(MOTION[: min(given, 3)])
-                which = f'{len(curve.times)} of' if rounded else 'all'
-                remarks += (
-                    f'The motion is the spline of class C4 through {which} {len(samples)} samples '
-                    f'({names}); it need not begin and end at rest.',
-                    *rounded,
-                )
-        except TrajectoryError as error:
-            raise TrajectoryError(f'{samples.name}: {error}') from error
-        times = self._times(samples)
-        shift = given_times[0] - samples.times[0]
-        found = _samples(
-            model,
-            samples,
-            given_times if times is samples.times else shift + times,
-            np.ascontiguousarray(curve(times)[:, : self.orders]),
-            'waypoints' if samples.is_waypoints else 'given',
-            remarks,
-            continuous_order=max(-1, min(curve.continuous_derivative - 2, 2)),
-            wrenches=tuple(
-                replace(w, values=self._series(samples, np.asarray(w.values), times))
-                for w in samples.wrenches
+                for wrench in samples.wrenches
             ),
-        )
-        stiffness = {
-            name: self._series(samples, series[:, :, None], times)[:, :, 0]
-            for name, series in samples.stiffness.items()
-        }
-        return Completed(found, stiffness)
-
-    def _series(self, samples: Samples, values: Array, times: Array) -> Array:
-        """Values (N, S, c) of another kind and their derivatives, at other times.
-
-        Shape (times, orders - 2, c). Without change where the orders and times are those
-        that are wanted; else the spline through all of them.
-        """
-        rows = [values[:, k] if k < values.shape[1] else None for k in (1, 2)]
-        most = max(self.orders - 2, 1)
-        if values.shape[1] >= most and np.array_equal(times, samples.times):
-            return values[:, :most]
-        through = _through(samples.times, values[:, 0], *rows)
-        return np.ascontiguousarray(through(times)[:, :most])
-
-    def _times(self, samples: Samples) -> Array:
-        """Times [s] at which a spline is evaluated: of the samples, or at the wanted rate."""
-        times = samples.times
-        if self.rate is None and not samples.is_waypoints:
-            return times
-        rate = _RATE if self.rate is None else self.rate
-        duration = float(times[-1] - times[0])
-        if duration * rate > _MOST_SAMPLES:
-            raise MotionError(
-                f'{samples.name}: at {rate:g} Hz the motion of {duration:g} s has more than '
-                f'{_MOST_SAMPLES} samples; choose a lower rate.'
+        ]
+        for of_joints, *of_loads in zip(*(each.blocks() for each in smoothers)):
+            part = slice(place, place + len(of_joints.motion))
+            motion[part], std[part] = of_joints.motion[:, :K], of_joints.std[:, :K]
+            for load, block in zip(loads, of_loads):
+                load[part] = block.motion[:, :S]
+            chosen = _nodes(times[part])
+            nodes.append(place + chosen)
+            found.append(
+                [
+                    of_joints.covariance[chosen, :, :K, :K],
+                    *(block.covariance[chosen, :, :S, :S] for block in of_loads),
+                ]
             )
-        if self.rate is not None:
-            return np.linspace(times[0], times[-1], max(1, round(duration * rate)) + 1)
-        return divided_times(times, rate)
+            place = part.stop
+    smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(float(len(MOTION)))
+    remarks = (
+        *samples.remarks,
+        _told(seen, kept, np.mean(noises, axis=0), max_gap),
+        *relative_errors(motion, std, MOTION, model.joint_names, smallest),
+    )
+    wrenches = tuple(
+        replace(wrench, values=load) for wrench, load in zip(samples.wrenches, loads)
+    )
+    estimated = _samples(
+        model,
+        samples,
+        times,
+        motion,
+        'measured',
+        remarks,
+        motion_std=std,
+        wrenches=wrenches,
+    )
+    of_motion, *of_wrenches = (np.concatenate(each) for each in zip(*found))
+    covariances = Covariances(np.concatenate(nodes), of_motion, tuple(of_wrenches))
+    return Completed(estimated, {}, covariances, max_gap)
 
-    def _smoothing(self) -> tuple[dict[str, Any], float]:
-        """Options of `Smoother`, and the time beyond which a motion begins anew [s]."""
-        options = {
-            'smallest_motion': _SMALLEST_MOTION,
-            'max_gap': _MAX_GAP,
-            **self.estimator,
-        }
-        known = ('noise', 'bandwidth', 'smallest_motion', 'max_gap')
-        if unknown := [key for key in options if key not in known]:
-            raise MotionError(
-                f'estimator has {listed(unknown)}, but a recording is smoothed as a whole, with '
-                f'the options {listed(known)}; leave the others out.'
-            )
-        max_gap = checked_number('max_gap', options.pop('max_gap'), MotionError, above=0.0)
-        return options, max_gap
 
-    def _estimated(self, model: RobotModel, samples: Samples) -> Completed:
-        """Estimate a motion, and wrenches measured at the same times."""
-        options, max_gap = self._smoothing()
-        if samples.stiffness:
-            raise MotionError(
-                f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
-                "cannot be combined with an estimated motion; use derivatives='spline'."
-            )
-        stamps = np.rint(1e9 * samples.times).astype(np.int64)
-        kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
-        if not kept:
-            raise MotionError(
-                f'{samples.name}: nothing could be estimated; expected at least '
-                f'{_FEWEST_MEASURED} measurements at intervals of less than {max_gap:g} s '
-                '(max_gap).'
-            )
-        rows = np.concatenate(kept)
-        times = 1e-9 * stamps[rows].astype(np.float64)
-        K, S = self.orders, max(self.orders - 2, 1)
-        n, N = len(samples.joint_names), len(rows)
-        motion, std = np.empty((2, N, K, n))
-        loads = [np.empty((N, S, 6)) for _ in samples.wrenches]
-        noises, nodes, found = [], list[NDArray[np.intp]](), list[list[Array]]()
-        place = 0
-        for run in kept:
-            joints = Smoother(
-                stamps[run],
-                samples.motion[run, 0],
-                highest_derivative=max(1, K - 1),
-                **options,
-            )
-            noises.append(joints.noise)
-            smoothers = [
-                joints,
-                *(
-                    Smoother(
-                        stamps[run],
-                        np.asarray(wrench.values)[run, 0],
-                        highest_derivative=_WRENCH_DERIVATIVES,
-                        smallest_motion=_SMALLEST_FORCE,
-                    )
-                    for wrench in samples.wrenches
-                ),
-            ]
-            for of_joints, *of_loads in zip(*(each.blocks() for each in smoothers)):
-                part = slice(place, place + len(of_joints.motion))
-                motion[part], std[part] = of_joints.motion[:, :K], of_joints.std[:, :K]
-                for load, block in zip(loads, of_loads):
-                    load[part] = block.motion[:, :S]
-                chosen = _nodes(times[part])
-                nodes.append(place + chosen)
-                found.append(
-                    [
-                        of_joints.covariance[chosen, :, :K, :K],
-                        *(block.covariance[chosen, :, :S, :S] for block in of_loads),
-                    ]
-                )
-                place = part.stop
-        smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(float(len(MOTION)))
-        remarks = (
-            *samples.remarks,
-            _told(samples, kept, np.mean(noises, axis=0)),
-            *relative_errors(motion, std, MOTION, model.joint_names, smallest),
-        )
-        wrenches = tuple(
-            replace(wrench, values=load) for wrench, load in zip(samples.wrenches, loads)
-        )
-        estimated = _samples(
-            model,
-            samples,
-            times,
-            motion,
-            'measured',
-            remarks,
-            motion_std=std,
-            wrenches=wrenches,
-        )
-        of_motion, *of_wrenches = (np.concatenate(each) for each in zip(*found))
-        covariances = Covariances(np.concatenate(nodes), of_motion, tuple(of_wrenches))
-        return Completed(estimated, {}, covariances, max_gap)
+_WAYS = {'given': _given, 'spline': _spline, 'estimate': _estimated}
 
 
 def _nodes(times: Array) -> NDArray[np.intp]:
@@ -493,15 +548,18 @@ def relative_errors(
     return tuple(found)
 
 
-def _told(whole: Samples, kept: Sequence[NDArray[np.intp]], noise: Array) -> str:
+def _told(
+    seen: Inspected, kept: Sequence[NDArray[np.intp]], noise: Array, max_gap: float
+) -> str:
     """Say what was estimated from what, and why if nobody said that these are measurements."""
+    whole = seen.samples
     text = (
         'The derivatives are estimated from all measured positions, with standard deviations. '
         f'Noise of the positions: {noise.min():.2g} to {noise.max():.2g} rad or m.'
     )
-    if not whole.is_measured and is_measurement(whole):
+    if seen.kind == 'measured' and not whole.is_measured:
         text += (
-            ' That is more than rounding leaves; --derivatives spline follows the positions '
+            ' That is more than six digits leave; --derivatives spline follows the positions '
             'exactly.'
         )
     if dropped := len(whole) - sum(map(len, kept)):
@@ -510,10 +568,7 @@ def _told(whole: Samples, kept: Sequence[NDArray[np.intp]], noise: Array) -> str
             'order or alone between gaps, and were not used.'
         )
     if len(kept) > 1:
-        gaps = [whole.times[b[0]] - whole.times[a[-1]] for a, b in zip(kept, kept[1:])]
-        text += (
-            f' {len(gaps)} times it started anew behind a gap, of up to {max(gaps):.3g} s.'
-        )
+        text += f' It starts anew behind {len(kept) - 1} gaps of more than {max_gap:g} s.'
     return text
 
 
@@ -534,11 +589,3 @@ def _samples(
         'start': samples.start,
     }
     return Samples.of_model(model, times, motion, None, **{**fields, **more})
-
-
-def _through(
-    times: Array, values: Array, rates: Array | None, accelerations: Array | None
-) -> MotionSpline:
-    """Spline through samples that may begin and end anywhere in a motion."""
-    free = np.full((_FREE, values.shape[1]), np.nan)
-    return fit_spline(times, values, rates, accelerations, start=free, end=free)

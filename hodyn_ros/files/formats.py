@@ -1,8 +1,8 @@
 """What a format of files is: how motions are read from it, and results written to it.
 
 A format is a subclass of `Format` in a file of its own and a line in `hodyn_ros.files.files`.
-Formats of tables are a `TableFormat` of `hodyn_ros.files.columns`, made of a `Table` and of what
-writes columns.
+Formats of tables are a `TableFormat` of `hodyn_ros.files.tables`: what opens a `TableFile`, and
+what writes columns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hodyn_ros.errors import FileError
 from hodyn_ros.files.samples import Samples
+from hodyn_ros.resources import optional_import_module
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Format(ABC):
 
     suffixes: tuple[str, ...]
     """In lower case, with the dot; an empty one is that of a folder."""
+    library, extra = '', 'tables'
+    """Module without which it cannot be written, and what to install for it."""
     is_bag = False
     """Whether it has topics, with several motions that may overlap."""
 
@@ -99,7 +103,9 @@ class Format(ABC):
         FileError
             If it cannot be imported; the message says how to install it.
         """
-        del path  # by default none is needed
+        if self.library:
+            text = f'{path}: files of this kind need {self.library.partition(".")[0]}'
+            optional_import_module(self.library, text, self.extra, FileError)
 
     @abstractmethod
     def write(self, path: Path, results: Samples, storage: str) -> None:

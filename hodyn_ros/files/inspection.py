@@ -1,39 +1,48 @@
-"""What a motion of a file is like, found once for all commands.
+"""What the motion of a file is like, found once for all commands.
 
-Which joints it has, units, turns of encoders, waypoints or samples, noise, gaps, rounded times and
-derivatives that contradict the positions. Samples of files reach a model through `Intake` alone.
+Which joints it has, units, turns of encoders, waypoints or samples, planned or measured, noise,
+gaps, jumps, values that are held, rounded times and derivatives that contradict the positions.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import comb
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import listed, unit_of
+from hodyn_ros.trajectory.differences import NORMAL, divided_differences, scatter_of
+from hodyn_ros.trajectory.rounding import rounding
+from hodyn_ros.typing import Array
 
-_RATE_OF_SAMPLES = 10.0  # of positions alone; fewer of them are waypoints [Hz]
+_LONGEST_STEP = 0.1  # between samples of positions alone; longer ones divide waypoints [s]
+_GAP = 5.0  # usual steps without a sample
 # Where no limit says how far a joint turns, positions beyond this are in other units [rad].
 _FARTHEST_TURN = 6.0 * np.pi
 # Positions over the farthest limit: worth a remark; of several joints, or of one, in other units,
 # if it turns by more than half a turn.
 _DOUBTFUL, _SEVERAL, _CERTAIN = 1.5, 4.0, 10.0
-_HALF_TURN = np.pi
-# What is slower than this share of its limit of velocity is in other units of time; degrees make
-# it faster.
-_SLOWEST, _USUAL_VELOCITY = 1.5e-3, 3.0  # rad/s or m/s, where there is no limit
+_HALF_TURN, _TURN = np.pi, 2.0 * np.pi
+# Shares of its limit of velocity between which a joint moves; degrees make it faster.
+_SLOWEST, _FASTEST, _USUAL_VELOCITY = (
+    1.5e-3,
+    10.0,
+    3.0,
+)  # rad/s or m/s, where there is no limit
 # Steps of times, also where positions may be degrees, and motion, from which on that is told.
 _LEAST_STEP, _LEAST_IN_DEGREES, _LEAST_MOTION = 0.2, 1.0, 0.1
-_TURN = 2.0 * np.pi
 # Samples that say how fast a joint turns; angle up to which a step goes on so [rad].
 _RECENT, _CONTINUES = 8, 0.5 * np.pi
-_GAP = 5.0  # usual steps without a sample
+# Samples around a step, and how many times their usual steps a jump is.
+_AROUND, _JUMP = 9, 4.0
+# Share of samples that are held for as long as the others; steps in units of the last digit.
+_HELD, _LEAST_STEPS = 0.8, 8.0
 
 _STRETCH = 8  # steps that are compared together
 _FEWEST_STEPS = 4  # Between a few samples anything may happen.
@@ -44,127 +53,78 @@ _NEGLIGIBLE = 0.01  # rad/s or m/s; ten times as much for each further derivativ
 # that it is constant on each of them.
 _JUMPING = 3
 _LARGEST_ERROR = 8.0  # of positions, in standard deviations of their noise
+_CLOSELY = 3.0  # times what a spline through the order below, its noise and digits leave
 
 # Each difference of noise is nearly twice as large as the one before it, sqrt(70 / 20) = 1.87 and
 # less for the second and third; those of a motion that is sampled densely become smaller.
-_NOISY = 1.5
-_NOISE_ORDER = 3
+_NOISY, _NOISE_ORDER, _FEWEST_NOISY = 1.5, 3, 30
 _LEAST_NOISE = 1.0  # of the third derivative that is worth a word [rad/s^3] or [m/s^3]
-_FEWEST_NOISY = 30  # samples
 _MOST_NAMED = 3
 # Noise that is more than six digits of a position leave out, which is three millionths of it, or
 # than the seven of float32 if there are more than six, and that makes a larger jerk than the
 # motion over some time [s].
 _DIGITS, _MORE_THAN_DIGITS, _MORE_THAN_FLOAT32 = 6, 5e-6, 1e-6
-_SMALLEST_POSITION = 0.1
-_SMOOTHING = 0.1
+_SMALLEST_POSITION, _SMOOTHING = 0.1, 0.1
 # Units in the last place by which equal steps may differ; share of a step that is worth a word.
 _ROUNDED_BY, _ROUNDED_STEP = 2.0, 1e-5
 
 
-class Intake:
-    """The way of the samples of a file to a model, for consecutive parts of one motion.
+class Inspected(NamedTuple):
+    """Samples of a file as a model takes them, and what they are like."""
 
-    Chooses the joints of the model, rejects other units, and continues continuous joints beyond
-    the turn in which their encoders report them.
+    samples: Samples
+    """Of the joints of the model, in its order; `remarks` say what was changed or left out and
+    what is doubtful."""
+    kind: str
+    """'waypoints', between which the motion is open, 'samples' of a planned or computed motion, or
+    'measured'."""
+
+
+def inspect(model: RobotModel, samples: Samples) -> Inspected:
+    """Find out what the motion of a file is like.
 
     Parameters
     ----------
     model : RobotModel
+    samples : Samples
+        All samples of a motion, with the joints of the model at least, in any order.
+
+    Returns
+    -------
+    Inspected
+
+    Raises
+    ------
+    JointNameError, MotionError
+        See `in_model_order`.
 
     Examples
     --------
     >>> from hodyn_ros import RobotModel
     >>> from hodyn_ros.files import Samples
-    >>> from hodyn_ros.files.inspection import Intake
+    >>> from hodyn_ros.files.inspection import inspect
     >>> model = RobotModel.from_urdf('two_link')
-    >>> samples = Samples(('elbow', 'shoulder'), [0.0, 0.1], [[[0.1, 0.2]], [[0.3, 0.4]]])
-    >>> Intake(model)(samples).motion[0].tolist()
-    [[0.2, 0.1]]
+    >>> samples = Samples(('elbow', 'shoulder'), [0.0, 1.0], [[[0.1, 0.2]], [[0.3, 0.4]]])
+    >>> found = inspect(model, samples)
+    >>> found.kind, found.samples.motion[0].tolist()
+    ('waypoints', [[0.2, 0.1]])
     """
-
-    def __init__(self, model: RobotModel) -> None:
-        self._model = model
-        self._told: set[str] = set()
-        self._turning = np.flatnonzero([kind == 'continuous' for kind in model.joint_types])
-        # The last rows of the part before without turns, and the turns up to there.
-        self._times, self._positions = np.zeros(0), np.zeros((0, len(self._turning)))
-        self._turns = np.zeros(len(self._turning))
-
-    def __call__(self, samples: Samples) -> Samples:
-        """Take the next part.
-
-        Parameters
-        ----------
-        samples : Samples
-            Of all joints of the model at least, in any order. Trajectories are motions of their
-            own, whose waypoints are taken as they are.
-
-        Returns
-        -------
-        Samples
-            With the joints of the model in its order. `remarks` says what was changed or left
-            out, and what is doubtful, of all parts each once.
-
-        Raises
-        ------
-        JointNameError
-            If a joint of the model is missing.
-        MotionError
-            If positions or times are in other units, or a step of a continuous joint is neither
-            motion nor a turn of its encoder.
-        """
-        ordered, unused = samples.in_order(self._model.joint_names)
-        ordered.refuse_unknown_positions()
-        remarks = {}
-        if unused:
-            names = listed(unused)
-            remarks['unused'] = f'Left out, since the model does not have them: {names}.'
-        beyond = _beyond_limits(self._model, ordered)
-        _refuse_milliseconds(self._model, ordered, may_be_degrees=bool(beyond))
-        if beyond:
-            remarks['beyond'] = beyond
-        if self._turning.size and len(ordered):
-            ordered = self._unwound(ordered, remarks)
-        new = {key: text for key, text in remarks.items() if key not in self._told}
-        self._told.update(new)
-        return replace(ordered, remarks=(*samples.remarks, *new.values()))
-
-    def _unwound(self, samples: Samples, remarks: dict[str, str]) -> Samples:
-        """Samples whose continuous joints turn on; remarks on them are added."""
-        names = [self._model.joint_names[j] for j in self._turning]
-        times, given = samples.times, samples.motion[:, 0, self._turning]
-        if as_waypoints(samples).is_waypoints:
-            steps = np.diff(given, axis=0)
-            for i, k in np.argwhere(np.abs(steps) > _HALF_TURN)[:1].tolist():
-                remarks['waypoints'] = (
-                    f'{names[k]} goes by {steps[i, k]:.4g} rad from {times[i]:.4g} to '
-                    f'{times[i + 1]:.4g} s, the long way round, as its waypoints say.'
-                )
-            return samples
-        before, count = self._times, len(self._times)
-        whole = np.concatenate([before, times + 1e-9 * samples.start])
-        positions = np.concatenate([self._positions, given + _TURN * self._turns])
-        for k, name in enumerate(names):
-            turns = _turns_of(whole, positions[:, k], name, samples)
-            places = np.flatnonzero(turns)
-            if places.size:
-                positions[1:, k] += _TURN * np.cumsum(turns)
-                self._turns[k] += turns.sum()
-                remarks[name] = (
-                    f'{name} turns on where its position jumps by a turn, the first time at '
-                    f'{times[max(0, places[0] + 1 - count)]:.4g} s.'
-                )
-        self._times, self._positions = whole[-_RECENT - 1 :], positions[-_RECENT - 1 :]
-        motion = samples.motion
-        if not np.array_equal(given, positions[count:]):
-            motion = motion.copy()
-            motion[:, 0, self._turning] = positions[count:]
-        return replace(samples, motion=motion)
+    samples = in_model_order(model, samples)
+    if _are_waypoints(samples):
+        return Inspected(replace(samples, is_waypoints=True), 'waypoints')
+    samples = _without_held(samples)
+    is_measured = samples.is_measured or _is_measured(samples)
+    remarks = [
+        *samples.remarks,
+        _gaps(samples),
+        '' if is_measured else _jumps(model, samples),
+    ]
+    samples = replace(samples, remarks=tuple(filter(None, remarks)))
+    return Inspected(samples, 'measured' if is_measured else 'samples')
 
 
 def in_model_order(model: RobotModel, samples: Samples) -> Samples:
-    """Samples of a whole motion as a model takes them, see `Intake`.
+    """Samples of a motion with the joints of a model, whose continuous ones turn on.
 
     Parameters
     ----------
@@ -175,13 +135,49 @@ def in_model_order(model: RobotModel, samples: Samples) -> Samples:
     Returns
     -------
     Samples
+        With remarks on what was changed or left out, and on positions and times that are
+        doubtful. Waypoints are taken as they are.
 
     Raises
     ------
-    JointNameError, MotionError
-        See `Intake`.
+    JointNameError
+        If a joint of the model is missing.
+    MotionError
+        If positions are unknown or in other units, times are in other units, or a step of a
+        continuous joint is neither motion nor a turn of its encoder.
     """
-    return Intake(model)(samples)
+    ordered, unused = samples.in_order(model.joint_names)
+    remarks = list(samples.remarks)
+    if unused:
+        remarks.append(f'Left out, since the model does not have them: {listed(unused)}.')
+    ordered.refuse_unknown_positions()
+    if len(ordered):
+        beyond = _beyond_limits(model, ordered)
+        remarks += filter(None, (beyond, _doubtful_times(model, ordered, bool(beyond))))
+        ordered = _turned_on(model, ordered, remarks)
+    return replace(ordered, remarks=tuple(remarks))
+
+
+def _turned_on(model: RobotModel, samples: Samples, remarks: list[str]) -> Samples:
+    """Samples whose continuous joints turn on beyond a turn; remarks on them are added."""
+    motion, times = samples.motion, samples.times
+    for j in [j for j, kind in enumerate(model.joint_types) if kind == 'continuous']:
+        name, positions = model.joint_names[j], motion[:, 0, j]
+        if _are_waypoints(samples):
+            steps = np.diff(positions)
+            for i in np.flatnonzero(np.abs(steps) > _HALF_TURN)[:1].tolist():
+                remarks.append(
+                    f'{name} goes by {steps[i]:.4g} rad from {times[i]:.4g} to '
+                    f'{times[i + 1]:.4g} s, the long way round, as its waypoints say.'
+                )
+        elif (turns := _turns_of(times, positions, name, samples)).any():
+            motion = motion.copy()
+            motion[1:, 0, j] += _TURN * np.cumsum(turns)
+            remarks.append(
+                f'{name} turns on where its position jumps by a turn, the first time at '
+                f'{times[np.flatnonzero(turns)[0]]:.4g} s.'
+            )
+    return replace(samples, motion=motion)
 
 
 def _turns_of(times: Array, positions: Array, name: str, samples: Samples) -> Array:
@@ -198,29 +194,29 @@ def _turns_of(times: Array, positions: Array, name: str, samples: Samples) -> Ar
         recent = slice(max(0, i - _RECENT), i) if i else slice(1, 2)
         span = float(lasting[recent].sum())
         speed = float(steps[recent].sum()) / span if span > 0.0 else 0.0
-        if not i and abs(speed * lasting[0]) > _HALF_TURN:
-            speed = 0.0  # rather the turn is behind
-        more = round((speed * lasting[i] - steps[i]) / _TURN)
-        off = steps[i] + _TURN * more - speed * lasting[i]
-        if abs(off) > _CONTINUES:
+        expected_step = abs(speed * lasting[i])
+        if expected_step > (_FARTHEST_TURN if i else _HALF_TURN):
+            speed = (
+                0.0  # at the start the turn is rather behind, and nobody can count so many
+            )
+        turns[i] = round((speed * lasting[i] - steps[i]) / _TURN)
+        if abs(steps[i] + _TURN * turns[i] - speed * lasting[i]) > _CONTINUES:
             if not samples.is_measured:
-                since = 1e-9 * samples.start
                 raise MotionError(
-                    f'{samples.name}: {name} goes by {steps[i]:.4g} rad from '
-                    f'{times[i] - since:.4g} to {times[i + 1] - since:.4g} s, expected about '
-                    f'{speed * lasting[i]:.2g} rad, or that and a turn of its encoder. Correct '
-                    'these positions, or give the motions before and behind by themselves.'
+                    f'{samples.name}: {name} goes by {steps[i]:.4g} rad from {times[i]:.4g} to '
+                    f'{times[i + 1]:.4g} s, expected about {speed * lasting[i]:.2g} rad, or that '
+                    'and a turn of its encoder. Correct these positions, or give the motions '
+                    'before and behind by themselves.'
                 )
-            more = -round(steps[i] / _TURN)
-        turns[i] = more
-        steps[i] += _TURN * more
+            turns[i] = -round(steps[i] / _TURN)
+        steps[i] += _TURN * turns[i]
     return turns
 
 
 def _beyond_limits(model: RobotModel, samples: Samples) -> str:
     """Remark on positions far beyond the limits, or none; refuse those in other units."""
     kinds = np.array(model.joint_types)
-    farthest = np.abs(samples.motion[:, 0]).max(axis=0, initial=0.0)
+    farthest = np.abs(samples.motion[:, 0]).max(axis=0)
     reach = np.maximum(np.abs(model.limits.lower), np.abs(model.limits.upper))
     known = np.isfinite(reach) & (reach > 0.0) & (kinds != 'continuous')
     factor = np.where(known, farthest / np.where(known, reach, 1.0), 0.0)
@@ -248,34 +244,129 @@ def _beyond_limits(model: RobotModel, samples: Samples) -> str:
     )
 
 
-def _refuse_milliseconds(model: RobotModel, samples: Samples, may_be_degrees: bool) -> None:
-    """Refuse times in which all joints are slower than any robot, though they move."""
-    if samples.is_measured or len(samples) < 2:
-        return
-    times, positions = samples.times, samples.motion[:, 0]
-    step = float(np.median(np.diff(times)))
+def _doubtful_times(model: RobotModel, samples: Samples, may_be_degrees: bool) -> str:
+    """Remark on times in which a joint is too fast, or that count samples, or none.
+
+    Refuse times in which all joints are slower than any robot, though they move.
+    """
+    times = samples.times
+    step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+    if not step > 0.0:
+        return ''
+    stride = min(len(times) - 1, max(1, round(_LONGEST_STEP / step)))
+    positions = samples.motion[::stride, 0]
+    lasting = np.diff(times[::stride])[:, None]
+    speeds = np.abs(np.diff(positions, axis=0)) / np.where(lasting > 0.0, lasting, np.inf)
+    limits = model.limits.velocity
+    known = np.isfinite(limits) & (limits > 0.0)
+    usual = np.where(known, limits, _USUAL_VELOCITY)
     least = _LEAST_IN_DEGREES if may_be_degrees else _LEAST_STEP
-    if step < least or np.ptp(positions, axis=0).max() < _LEAST_MOTION:
-        return
-    fastest = (np.abs(np.diff(positions, axis=0)) / np.diff(times)[:, None]).max(axis=0)
-    known = np.isfinite(model.limits.velocity)
-    slowest = np.rad2deg(_SLOWEST) if may_be_degrees else _SLOWEST
-    if (fastest < slowest * np.where(known, model.limits.velocity, _USUAL_VELOCITY)).all():
+    slowest = (np.rad2deg(_SLOWEST) if may_be_degrees else _SLOWEST) * usual
+    is_slow = (speeds.max(axis=0) < slowest).all() and not samples.is_measured
+    if is_slow and step >= least and np.ptp(positions, axis=0).max() >= _LEAST_MOTION:
         powers = (('milliseconds', 3), ('microseconds', 6), ('nanoseconds', 9))
         unit, power = powers[min(2, max(0, int(np.log10(step / _LEAST_STEP)) // 3))]
         raise MotionError(
             f'{samples.name}: the times are {step:.4g} apart, and no joint moves by more than '
-            f'{fastest.max():.2g} a second, expected seconds; this looks like {unit}. Divide the '
+            f'{speeds.max():.2g} a second, expected seconds; this looks like {unit}. Divide the '
             f'times by 1e{power}.'
         )
+    if (
+        not samples.is_waypoints
+        and len(times) > _FEWEST_NOISY
+        and (np.diff(times) == 1.0).all()
+    ):
+        return (
+            f'The times are {times[0]:g}, {times[1]:g}, ... s: are they numbers of samples?'
+        )
+    speeds[speeds == 0.0] = np.nan
+    moving = np.isfinite(speeds).any(axis=0) & known
+    factor = np.zeros(len(usual))
+    factor[moving] = np.nanmedian(speeds[:, moving], axis=0) / usual[moving]
+    if factor.max() <= _FASTEST:
+        return ''
+    j = int(factor.argmax())
+    return (
+        f'{model.joint_names[j]} moves {factor[j]:.2g} times as fast as its limit of velocity '
+        'allows: are its positions, or the times, in other units?'
+    )
+
+
+def _are_waypoints(samples: Samples) -> bool:
+    """Whether the motion between samples is open: said, or positions alone that are far apart."""
+    is_more = samples.is_measured or samples.wrenches or samples.stiffness
+    if samples.is_waypoints or is_more or samples.motion.shape[1] > 1 or len(samples) < 2:
+        return samples.is_waypoints
+    return bool(np.median(np.diff(samples.times)) > _LONGEST_STEP)
+
+
+def _without_held(samples: Samples) -> Samples:
+    """Samples without those that repeat the ones before, if each is held as long as the others."""
+    arrays = [values.reshape(len(values), -1) for values in samples.arrays().values()]
+    arrays += [np.reshape(wrench.values, (len(samples), -1)) for wrench in samples.wrenches]
+    every = np.concatenate(arrays, axis=1)
+    new = np.flatnonzero(np.append(True, (every[1:] != every[:-1]).any(axis=1)))
+    lasting = np.diff(new)
+    if len(new) < _FEWEST_NOISY or np.median(lasting) < 2:
+        return samples
+    positions = samples.motion[new, 0]
+    is_alike = np.abs(lasting - np.median(lasting)) <= 1
+    steps = np.abs(np.diff(positions, axis=0)).max(axis=0) / (2.0 * rounding(positions))
+    if np.mean(is_alike) < _HELD or steps.max() < _LEAST_STEPS:
+        return samples
+    text = (
+        f'Each value is held for about {np.median(lasting):g} samples; the first of each is used, '
+        f'{len(new)} of {len(samples)}.'
+    )
+    return replace(samples.at(new), remarks=(*samples.remarks, text))
+
+
+def _gaps(samples: Samples) -> str:
+    """Remark on the longest time without samples, or none."""
+    times, steps = samples.times, np.diff(samples.times)
+    usual = float(np.median(steps)) if steps.size else 0.0
+    if not steps.size or steps.max() <= _GAP * usual:
+        return ''
+    i, count = int(steps.argmax()), np.count_nonzero(steps > _GAP * usual)
+    more = f' (the longest of {count} gaps)' if count > 1 else ''
+    return (
+        f'There are no samples for {steps[i]:.3g} s, a gap from {times[i]:.4g} to '
+        f'{times[i + 1]:.4g} s{more}, {steps[i] / usual:.3g} usual steps: what the joints do '
+        'there is not known.'
+    )
+
+
+def _jumps(model: RobotModel, samples: Samples) -> str:
+    """Remark on steps that are far from those around them and faster than the joint, or none."""
+    from scipy.ndimage import median_filter
+
+    if len(samples) <= _AROUND:
+        return ''
+    steps, times = np.diff(samples.motion[:, 0], axis=0), samples.times
+    speeds = np.abs(steps) / np.diff(times)[:, None]
+    limits = model.limits.velocity
+    limits = np.where(np.isfinite(limits) & (limits > 0.0), limits, _USUAL_VELOCITY)
+    usual = median_filter(speeds, (_AROUND, 1), mode='nearest')
+    excess = speeds / np.maximum(limits, _JUMP * usual)
+    if excess.max() <= 1.0:
+        return ''
+    i, j = np.unravel_index(excess.argmax(), excess.shape)
+    unit = unit_of('rad', model.joint_types[j] == 'prismatic')
+    return (
+        f'{model.joint_names[j]} jumps by {steps[i, j]:.4g} {unit} from {times[i]:.4g} to '
+        f'{times[i + 1]:.4g} s, one of {np.count_nonzero(excess > 1.0)} steps that are faster '
+        'than its limit and than those around them. The torques follow it: leave wrong samples '
+        'out, or take --derivatives estimate, which replaces single ones.'
+    )
 
 
 def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
     """Refuse samples whose derivatives are not those of their positions.
 
-    By the mean value theorem, the mean slope over a stretch of time lies between the smallest and
-    the largest derivative in it. What may happen between samples, beside the stretch, and by
-    noise, rounding and uneven times is allowed for, so that a motion may be sampled coarsely.
+    By the mean value theorem, the mean slope over a stretch of time without a gap lies between the
+    smallest and the largest derivative in it. What may happen between samples, beside the stretch,
+    and by noise, rounding and uneven times is allowed for, so that a motion may be sampled
+    coarsely.
 
     Parameters
     ----------
@@ -293,249 +384,210 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
     if not (np.diff(times) > 0.0).all():  # measurements come late or twice
         times, rows = np.unique(times, return_index=True)
         motion = motion[rows]
-    steps = min(_STRETCH, (len(times) - 1) // _FEWEST_STEPS)
-    if steps < 1 or motion.shape[1] < 2:
-        return
-    edges = np.arange(0, len(times), steps)
-    few = motion[edges]
-    slopes = np.diff(few[:, :-1], axis=0) / np.diff(times[edges])[:, None, None]
-    lowest, highest = (
-        _beside(extreme, motion[:, 1:], edges) for extreme in (np.minimum, np.maximum)
-    )
-    share = _SHARE * np.fmax.reduce(np.maximum(-lowest, highest), axis=0)
-    share = np.fmax(share, _NEGLIGIBLE * 10.0 ** np.arange(len(share))[:, None])
-    outside = np.maximum(lowest - slopes, slopes - highest) - share
-    # What may happen between samples is looked at where it decides.
-    for k in (1 + np.flatnonzero((outside > 0.0).any(axis=(0, 2)))).tolist():
-        slope, excess = _excess(
-            k, times, motion, edges, slopes[:, k - 1], lowest[:, k - 1], highest[:, k - 1]
-        )
-        excess -= share[k - 1]
+    size = min(_STRETCH, (len(times) - 1) // _FEWEST_STEPS)
+    for k in range(1, motion.shape[1] if size else 1):
+        slopes, excess = _excess(k, times, motion[:, k - 1], motion[:, k], size)
         if not (excess > 0.0).any():
             continue
-        stretch, joint = np.unravel_index(np.nanargmax(excess), excess.shape)
-        i = int(edges[stretch] + steps // 2)
-        unit = 'm' if model.joint_types[int(joint)] == 'prismatic' else 'rad'
-        unit += '/s' if k == 1 else f'/s^{k}'
-        zeros = '' if motion[:, k, joint].any() else ' It is nothing but zeros.'
+        i, j = np.unravel_index(np.nanargmax(excess), excess.shape)
+        middle = i + size // 2
+        unit = unit_of('rad', model.joint_types[j] == 'prismatic', k)
+        zeros = '' if motion[:, k, j].any() else ' It is nothing but zeros.'
         raise MotionError(
-            f'{samples.name}: the {MOTION[k]} of {model.joint_names[int(joint)]} is given as '
-            f'{motion[i, k, joint]:.4g} {unit} at {times[i]:.4f} s, but its {MOTION[k - 1]} '
-            f'changes by {slope[stretch, joint]:.4g} {unit} there.{zeros} Correct the times or '
+            f'{samples.name}: the {MOTION[k]} of {model.joint_names[j]} is given as '
+            f'{motion[middle, k, j]:.4g} {unit} at {times[middle]:.4f} s, but its {MOTION[k - 1]} '
+            f'changes by {slopes[i, j]:.4g} {unit} there.{zeros} Correct the times or '
             'the columns, or leave the derivatives out; --derivatives estimate uses the positions '
             'alone. Waypoints, between which the motion is open, belong into a trajectory (.yaml).'
         )
 
 
 def _excess(
-    k: int,
-    times: Array,
-    motion: Array,
-    edges: NDArray[np.intp],
-    slope: Array,
-    low: Array,
-    high: Array,
+    k: int, times: Array, lower: Array, given: Array, size: int
 ) -> tuple[Array, Array]:
-    """Slopes of an order below k, and by how much they lie outside of what order k allows.
+    """Slopes of order k - 1 over stretches, and how far they are off what order k allows.
 
-    Both of each stretch and joint; `low` and `high` are the extremes of order k beside a stretch.
+    Both have the shape (N - size, n); a stretch has so many steps.
     """
-    lower, given, step = motion[:, k - 1], motion[:, k], np.diff(times)
-    lasting, steps = np.diff(times[edges])[:, None], int(edges[1])
-    if k >= _JUMPING:  # of which a stretch may have some
-        if steps < _STRETCH:
-            return slope, np.full_like(slope, -np.inf)
-        single = (np.diff(lower, axis=0) / step[:, None])[: edges[-1]]
-        slope = np.median(single.reshape(len(slope), steps, -1), axis=1)
-        lasting = lasting / steps
-    uneven = np.maximum.reduceat(np.abs(step - np.median(step)), edges[:-1])[:, None]
-    error = _error_of(lower) + 2.0 * uneven * np.maximum(np.abs(low), np.abs(high))
-    between = _beside(np.maximum, np.abs(np.diff(given, axis=0)), edges)
-    excess = np.maximum(low - slope, slope - high) - between - error / lasting
+    from scipy.ndimage import maximum_filter1d, median_filter, minimum_filter1d
+
+    middle = slice(size // 2, size // 2 + len(times) - size)
+
+    def around(extreme: Any, values: Array, unknown: float) -> Array:
+        filled = np.where(np.isnan(values), unknown, values)
+        return np.asarray(extreme(filled, 3 * size + 1, axis=0, mode='nearest')[middle])
+
+    low = around(minimum_filter1d, given, np.inf)
+    high = around(maximum_filter1d, given, -np.inf)
+    known = low <= high
+    low, high = np.where(known, low, -np.inf), np.where(known, high, np.inf)
+    share = _SHARE * np.nanmax(np.abs(given), axis=0, initial=0.0)
+    share = np.maximum(share, _NEGLIGIBLE * 10.0 ** (k - 1))
+    lasting = (times[size:] - times[:-size])[:, None]
+    slopes = (lower[size:] - lower[:-size]) / lasting
+    excess = np.maximum(low - slopes, slopes - high) - share
+    if not (excess > 0.0).any():
+        return slopes, excess
+    steps = np.diff(times)
+    if k >= _JUMPING:  # the order below may have jumps in some steps of a stretch
+        if size < _STRETCH:
+            return slopes, np.full_like(slopes, -np.inf)
+        single = np.diff(lower, axis=0) / steps[:, None]
+        slopes = median_filter(single, (size, 1), mode='nearest')[middle]
+        lasting = lasting / size
+        excess = np.maximum(low - slopes, slopes - high) - share
+    change = np.abs(np.diff(given, axis=0))
+    uneven = maximum_filter1d(np.abs(steps - np.median(steps)), size)[middle, None]
+    reach = np.maximum(np.abs(low), np.abs(high))
+    error = _error_of(lower) + 2.0 * uneven * np.where(np.isinf(reach), 0.0, reach)
+    excess -= around(maximum_filter1d, change, 0.0) + error / lasting
     if k > _JUMPING:
         excess[(low == 0.0) & (high == 0.0)] = -np.inf
-    return slope, excess
+    excess[maximum_filter1d(steps, size)[middle] > _GAP * np.median(steps)] = -np.inf
+    return slopes, excess
 
 
-def _beside(extreme: np.ufunc, values: Array, edges: NDArray[np.intp]) -> Array:
-    """Smallest or largest value of each stretch and the ones beside it."""
-    found = extreme.reduceat(values, edges[:-1], axis=0)
-    padded = np.concatenate([found[:1], found, found[-1:]])
-    result: Array = extreme(extreme(padded[:-2], padded[1:-1]), padded[2:])
-    return result
-
-
-def _error_of(values: Array) -> Array:
-    """Bound the error of a difference of two samples, of each column: noise and rounding."""
+def _error_of(values: Array, deviations: float = _LARGEST_ERROR) -> Array:
+    """Rounding of the difference of two samples, and deviations of its noise, of each column."""
     step = np.abs(np.diff(values, axis=0))
-    rounding = np.where(step > 0.0, step, np.inf).min(axis=0)
-    rounding[np.isinf(rounding)] = 0.0
-    fourth = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
-    noise = np.median(fourth, axis=0) / (0.6745 * np.sqrt(70.0))
-    return np.asarray(2.0 * rounding + _LARGEST_ERROR * noise)
+    smallest = np.where(step > 0.0, step, np.inf).min(axis=0)
+    smallest[np.isinf(smallest)] = 0.0
+    noise = np.median(scatter_of(values), axis=0) / NORMAL
+    return np.asarray(2.0 * smallest + deviations * noise)
 
 
-def as_waypoints(samples: Samples) -> Samples:
-    """Samples of positions that are too far apart to show a motion are waypoints.
+def for_spline(model: RobotModel, samples: Samples) -> Samples:
+    """Samples that a spline can go through without following more than the motion.
 
     Parameters
     ----------
+    model : RobotModel
     samples : Samples
-        All samples of a motion.
+        Of `inspect`, no waypoints.
 
     Returns
     -------
     Samples
-        Marked as waypoints if there are fewer than 10 positions a second and nothing else;
-        otherwise as they were.
+        With times that are even where only their rounding is not, counted from the first then, and
+        without derivatives that would make the spline oscillate from sample to sample, as
+        velocities that are filtered; remarks say so.
+
+    Raises
+    ------
+    MotionError
+        See `refuse_contradictions`.
     """
-    if (
-        samples.is_measured
-        or samples.motion.shape[1] > 1
-        or samples.wrenches
-        or samples.stiffness
-    ):
-        return samples
-    if not len(samples):
-        return samples
-    duration = samples.times[-1] - samples.times[0]
-    return replace(
-        samples, is_waypoints=bool(duration * _RATE_OF_SAMPLES > len(samples) - 1)
-    )
+    refuse_contradictions(model, samples)
+    remarks, motion = [*samples.remarks], samples.motion
+    partly = np.isnan(motion).any(axis=2, keepdims=True) & ~np.isnan(motion)
+    if partly.any():
+        motion = np.where(partly, np.nan, motion)
+        remarks.append('Derivatives that samples have of some joints alone are not used.')
+    if (K := _consistent_orders(samples)) < motion.shape[1]:
+        remarks.append(
+            f'The {MOTION[K]} is not used: it differs from the slope of the {MOTION[K - 1]} by '
+            'more than a spline through both can follow without oscillating.'
+        )
+    times, text = _even_times(samples.times)
+    remarks += filter(None, (text,))
+    return replace(samples, times=times, motion=motion[:, :K], remarks=tuple(remarks))
 
 
-def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:
-    """Undo the rounding of times that count from long ago, for a spline through the samples.
+def _consistent_orders(samples: Samples) -> int:
+    """Orders of a motion that agree with those below as closely as its samples let them."""
+    times, motion = samples.times, samples.motion
+    if len(samples) < _FEWEST_NOISY:
+        return int(motion.shape[1])
+    step = float(np.median(np.diff(times)))
+    for k in range(1, motion.shape[1]):
+        lower, given = motion[:, k - 1], np.nan_to_num(motion[:, k])
+        if not np.isfinite(motion[:, k]).all():
+            continue
+        quotients = divided_differences(lower, times, _NOISE_ORDER)
+        off = np.median(np.abs(quotients[1] - 0.5 * (given[1:] + given[:-1])), axis=0)
+        left = step**2 / 12.0 * np.median(np.abs(quotients[_NOISE_ORDER]), axis=0)
+        allowed = _CLOSELY * (left + _error_of(lower, 1.0) / step) + _error_of(given, 0.0)
+        if (off > allowed).any():
+            return k
+    return int(motion.shape[1])
 
-    Times are counted from the first if the steps are equal but for the rounding of the last time;
-    else a remark says so, where the rounding is no small part of them.
 
-    Parameters
-    ----------
-    samples : Samples
-        All samples of a motion.
+def _even_times(times: Array) -> tuple[Array, str]:
+    """Times counted from the first, if their steps are equal but for the rounding of the last.
 
-    Returns
-    -------
-    samples : Samples
-        With even times from zero on, or as they were.
-    remarks : tuple of str
-        Empty if the rounding does not matter.
+    Else they stay, with a remark where the rounding is no small part of the steps.
     """
-    times = samples.times
-    if len(times) < 3 or samples.is_waypoints:
-        return samples, ()
-    since, rounding = times - times[0], float(np.spacing(np.abs(times).max()))
+    if len(times) < 3:
+        return times, ''
+    since, unit = times - times[0], float(np.spacing(np.abs(times).max()))
     even = np.linspace(0.0, since[-1], len(times))
-    if np.abs(since - even).max() <= _ROUNDED_BY * rounding:
-        return replace(samples, times=even), ()
-    if rounding <= _ROUNDED_STEP * np.median(np.diff(times)):
-        return samples, ()
-    return samples, (
-        f'Times of {times[-1]:.3g} s are rounded to {rounding:.2g} s, and the derivatives follow '
-        'that; subtract the first time from all of them before they are written.',
+    if np.abs(since - even).max() <= _ROUNDED_BY * unit:
+        return even, ''
+    if unit <= _ROUNDED_STEP * np.median(np.diff(times)):
+        return times, ''
+    return times, (
+        f'Times of {times[-1]:.3g} s are rounded to {unit:.2g} s, and the derivatives follow '
+        'that; subtract the first time from all of them before they are written.'
     )
 
 
-def gap_remarks(samples: Samples) -> tuple[str, ...]:
-    """Remark on the longest time without samples, which a spline spans; or none.
+def noise_remark(samples: Samples) -> str:
+    """Remark on the lowest order with noise, which a spline through all samples follows, or none.
 
     Parameters
     ----------
     samples : Samples
-        Of one motion, in the order of time.
+        Of `for_spline`.
 
     Returns
     -------
-    tuple of str
-        One sentence if it is more than five usual steps.
-    """
-    times = samples.times
-    steps = np.diff(times)
-    if samples.is_waypoints or not steps.size:
-        return ()
-    i, usual = int(steps.argmax()), float(np.median(steps))
-    if steps[i] <= _GAP * usual:
-        return ()
-    count = np.count_nonzero(steps > _GAP * usual)
-    more = f' (the longest of {count} gaps)' if count > 1 else ''
-    return (
-        f'There are no samples from {times[i]:.4g} to {times[i + 1]:.4g} s{more}, '
-        f'{steps[i] / usual:.3g} usual steps. What the joints do there is not known: the spline '
-        'spans it.',
-    )
-
-
-def noise_remarks(samples: Samples) -> tuple[str, ...]:
-    """Say that samples look measured, or nothing: what is exact for them follows their noise.
-
-    Parameters
-    ----------
-    samples : Samples
-        Of one motion, in the order of time.
-
-    Returns
-    -------
-    tuple of str
-        One sentence about the lowest order with noise, or none.
+    str
     """
     for k in range(min(samples.motion.shape[1], _NOISE_ORDER)):
-        noise = _noise(samples.times, samples.motion[:, k], _NOISE_ORDER - k)
-        if (joints := np.flatnonzero(noise > _LEAST_NOISE)).size:
+        order = _NOISE_ORDER - k
+        noise = _noise(samples.times, samples.motion[:, k], order)
+        jerk = _derivative_of(noise, samples.times, order)
+        if (joints := np.flatnonzero(jerk > _LEAST_NOISE)).size:
             names = listed(samples.joint_names[j] for j in joints[:_MOST_NAMED].tolist())
             names += f' and {len(joints) - _MOST_NAMED} more' * (len(joints) > _MOST_NAMED)
             return (
                 f'The {MOTION[k]} of {names} looks measured: its noise alone makes a jerk of '
-                f'about {noise.max():.3g} rad/s^3 or m/s^3, and torque rates to match. For '
+                f'about {jerk.max():.3g} rad/s^3 or m/s^3, and torque rates to match. For '
                 'measurements, --derivatives estimate (retime: with --uniform) finds the motion '
-                'behind the noise.',
+                'behind the noise.'
             )
-    return ()
+    return ''
 
 
-def is_measurement(samples: Samples) -> bool:
-    """Whether samples are measurements, said or recognised: more noise than their digits leave.
-
-    Parameters
-    ----------
-    samples : Samples
-        Of one motion, in the order of time.
-
-    Returns
-    -------
-    bool
-        Whether the third differences of some joint are noise that is larger than the jerk
-        over 0.1 s, and than what rounding makes.
-    """
-    if samples.is_measured or samples.is_waypoints or len(samples) < 2:
-        return samples.is_measured
+def _is_measured(samples: Samples) -> bool:
+    """Whether some joint has noise that is more than its digits leave and than the motion."""
     times, positions = samples.times, samples.motion[:, 0]
-    noise, step = _noise(times, positions, _NOISE_ORDER), float(np.median(np.diff(times)))
+    if not (noise := _noise(times, positions)).any():
+        return False
+    step = float(np.median(np.diff(times)))
     stride = max(1, min(round(_SMOOTHING / step), (len(times) - 1) // _NOISE_ORDER))
-    jerk = np.abs(_quotients(times[::stride], positions[::stride], _NOISE_ORDER)[-1]).max(
-        axis=0, initial=0.0
-    )
-    error = noise * step**_NOISE_ORDER / np.sqrt(20.0)
-    size = np.maximum(np.abs(positions).max(axis=0), _SMALLEST_POSITION)
-    more = _has_more_digits(positions)
-    least = np.where(more, _MORE_THAN_FLOAT32, _MORE_THAN_DIGITS) * size
-    return bool(((noise > np.maximum(jerk, _LEAST_NOISE)) & (error > least)).any())
+    jerks = divided_differences(positions[::stride], times[::stride], _NOISE_ORDER)[-1]
+    largest = np.maximum(np.abs(jerks).max(axis=0, initial=0.0), _LEAST_NOISE)
+    size = np.where(positions == 0.0, 1.0, np.abs(positions))
+    scaled = positions * 10.0 ** (_DIGITS - 1 - np.floor(np.log10(size)))
+    has_more = (np.abs(scaled - np.rint(scaled)) > 1e-6).any(axis=0)
+    least = np.where(has_more, _MORE_THAN_FLOAT32, _MORE_THAN_DIGITS)
+    least *= np.maximum(np.abs(positions).max(axis=0), _SMALLEST_POSITION)
+    return bool(((_derivative_of(noise, times) > largest) & (noise > least)).any())
 
 
-def _has_more_digits(values: Array) -> NDArray[np.bool_]:
-    """Whether a column (N, n) has numbers with more than six digits, shape (n,)."""
-    size = np.where(values == 0.0, 1.0, np.abs(values))
-    scaled = values * 10.0 ** (_DIGITS - 1 - np.floor(np.log10(size)))
-    is_finer: NDArray[np.bool_] = np.abs(scaled - np.rint(scaled)) > 1e-6
-    return np.asarray(is_finer.any(axis=0))
+def _derivative_of(noise: Array, times: Array, order: int = _NOISE_ORDER) -> Array:
+    """Derivative of an order that noise makes from sample to sample, of each column."""
+    step = np.median(np.diff(times))
+    return np.asarray(noise * np.sqrt(comb(2 * order, order)) / step**order)
 
 
-def _noise(times: Array, values: Array, order: int) -> Array:
-    """Size of the differences of an order that are noise, of each column; 0 if they are not."""
+def _noise(times: Array, values: Array, order: int = _NOISE_ORDER) -> Array:
+    """Standard deviations of the noise of each column, if differences of an order show it."""
     result = np.zeros(values.shape[1])
     if len(values) < _FEWEST_NOISY + order + 1:
         return result
-    quotients = _quotients(times, values, order + 1)
+    quotients = divided_differences(values, times, order + 1)
     moves = quotients[-1] != 0.0  # a joint at rest has no noise, if it is rounded
     step = np.median(np.diff(times))
     for j in np.flatnonzero(np.count_nonzero(moves, axis=0) >= _FEWEST_NOISY).tolist():
@@ -543,12 +595,4 @@ def _noise(times: Array, values: Array, order: int) -> Array:
         before = np.median(np.abs(quotients[-2][1:][moves[:, j], j]))
         if last * step > _NOISY * before:
             result[j] = before
-    return result
-
-
-def _quotients(times: Array, values: Array, order: int) -> list[Array]:
-    """Divided differences of values (N, n) up to an order, as derivatives."""
-    found = [values]
-    for p in range(1, order + 1):
-        found.append(p * np.diff(found[-1], axis=0) / (times[p:] - times[:-p])[:, None])
-    return found
+    return np.asarray(result / _derivative_of(np.ones(1), times, order))

@@ -37,6 +37,11 @@ _MOST_ROWS = 20  # of the table in a notebook
 LACKING = 'At the beginning, samples without the positions of all joints are left out: {}.'
 """Remark on samples of hardware that is not active yet."""
 
+_OTHERS = (
+    ' Is it a motion of another robot? If its joints have other names alone, say what its columns '
+    "are in lines before the titles of a CSV, each such as '# column TITLE: JOINT.position'."
+)
+
 POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 """Of a point of trajectory_msgs/JointTrajectory."""
 
@@ -359,7 +364,7 @@ class Samples:
         if missing:
             raise JointNameError(
                 f'{self.name}: {listed(missing)} missing; it has {listed(self.joint_names)}.'
-                + (' Is it a motion of another robot?' if missing == list(wanted) else '')
+                + (_OTHERS if missing == list(wanted) else '')
             )
         unused = tuple(name for name in self.joint_names if name not in wanted)
         joints = [self.joint_names.index(name) for name in wanted]

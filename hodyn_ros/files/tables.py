@@ -22,6 +22,7 @@ from hodyn_ros.files.samples import Samples
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module
 
+_NUMBER = re.compile(r'\s*(?:[-+]?\d[\d.]*(?:[eE][-+]?\d+)?|nan)\s*')
 _DELIMITERS = ',;\t '
 _LONGEST_LINE = 10_000_000  # characters; what is longer is no table
 _PREFIX = 'hodyn.'  # of metadata of Parquet
@@ -37,6 +38,8 @@ class TableFormat(Format):
     """Opens a file, with joint names for those that have none."""
     put: Callable[[Path, Mapping[str, Array], Mapping[str, str]], None]
     """Writes columns and lines as `table_of` makes them."""
+    library: str = ''
+    """Without which it cannot be written."""
 
     def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
         """Read the motion of a table.
@@ -61,17 +64,6 @@ class TableFormat(Format):
         table = self.read(path, wanted.joint_names)
         yield samples_of(table, str(path), wanted.expressed_in, wanted.acting)
 
-    def require(self, path: Path) -> None:
-        """Refuse a file if pyarrow is missing, which writes some.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            For the message.
-        """
-        if self.suffixes == PARQUET.suffixes:
-            _arrow('pyarrow.parquet', path)
-
     def write(self, path: Path, results: Samples, storage: str) -> None:
         """Write a table.
 
@@ -93,11 +85,13 @@ def _read_csv(path: Path, joint_names: Sequence[str] | None) -> TableFile:
     `# key: value`; the delimiter is a comma, semicolon or tab, else spaces.
     """
     lines: dict[str, str] = {}
+    comment = ''
     with path.open(encoding='utf-8-sig') as file:
         head = 0
         for line in _lines(file, path):
             head += 1
             if line.startswith('#'):
+                comment = line[1:]
                 key, colon, value = line[1:].partition(':')
                 if colon:
                     lines[key.strip()] = value.strip()
@@ -112,6 +106,10 @@ def _read_csv(path: Path, joint_names: Sequence[str] | None) -> TableFile:
     others = max(_DELIMITERS[:-1], key=line.count)
     delimiter = others if others in line else None
     titles = _cells(line, delimiter)
+    if all(map(_NUMBER.fullmatch, titles)) and len(_cells(comment, delimiter)) == len(
+        titles
+    ):
+        titles, head = _cells(comment, delimiter), head - 1  # as NumPy writes them
     count = path.stat().st_size / max(length, 1)
     refuse_beyond_memory(str(path), 8.0 * _COPIES * count * len(titles))
 
@@ -229,7 +227,7 @@ def _write_csv(path: Path, columns: Mapping[str, Array], lines: Mapping[str, str
 
 def _read_npz(path: Path, joint_names: Sequence[str] | None) -> TableFile:
     """Read arrays (N,) under the titles of columns, or some with several axes by their names."""
-    with np.load(path, allow_pickle=False) as file:
+    with path.open('rb') as opened, np.load(opened, allow_pickle=False) as file:
         size = sum(item.file_size for item in file.zip.infolist())
         refuse_beyond_memory(str(path), float(_COPIES * size))
         arrays: dict[str, Any] = dict(file)
@@ -356,5 +354,5 @@ CSV = TableFormat(('.csv',), _read_csv, _write_csv)
 """Comma-separated values."""
 NPZ = TableFormat(('.npz',), _read_npz, _write_npz)
 """Arrays of NumPy."""
-PARQUET = TableFormat(('.parquet',), _read_parquet, _write_parquet)
+PARQUET = TableFormat(('.parquet',), _read_parquet, _write_parquet, 'pyarrow.parquet')
 """Apache Parquet."""

@@ -6,7 +6,6 @@ and `ros2 topic pub` takes.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,8 +68,13 @@ def yaml_documents(path: Path) -> list[Any]:
         while loader.check_node():
             node = loader.get_node()
             if '*' in text:  # there may be aliases
-                sizes: dict[int, float] = {}
-                entries = _entries(node, sizes)
+                sizes: dict[int, int] = {}
+                try:
+                    entries = _entries(node, sizes)
+                except _InItself as found:
+                    raise FileError(
+                        f'{path}: in line {found} an alias is part of what it stands for.'
+                    ) from None
                 if entries > len(sizes) + _MOST_REPEATED:
                     raise FileError(
                         f'{path}: its {len(sizes)} entries stand for {entries:.3g}, since aliases '
@@ -83,16 +87,22 @@ def yaml_documents(path: Path) -> list[Any]:
     return [item for item in documents if item is not None]
 
 
-def _entries(node: yaml.Node, sizes: dict[int, float]) -> float:
-    """Entries that a node stands for, with all that aliases repeat; infinite if it holds itself.
+class _InItself(Exception):
+    """A node is part of itself; the line of the node that names it."""
+
+
+def _entries(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """Entries that a node stands for, with all that aliases repeat.
 
     They are counted before anything is made of them: some lines can stand for any number.
     """
     if id(node) not in sizes:
-        sizes[id(node)] = math.inf  # while it is under way
+        sizes[id(node)] = 0  # while it is under way
         parts = node.value if isinstance(node, yaml.CollectionNode) else []
         if isinstance(node, yaml.MappingNode):
             parts = [part for pair in parts for part in pair]
+        if any(sizes.get(id(part)) == 0 for part in parts):
+            raise _InItself(node.start_mark.line + 1)
         sizes[id(node)] = 1 + sum(_entries(part, sizes) for part in parts)
     return sizes[id(node)]
 

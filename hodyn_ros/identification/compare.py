@@ -239,11 +239,11 @@ def compare(
     names = [name for name, each in found.items() for _ in each]
     compared = tuple(_compared(*each, equations, channels) for each in zip(names, rows))
     count = np.maximum(sum(item.is_used.sum(axis=0) for item in compared), 1)
-    measured = [item.used(item.measured) for item in compared]
-    computed = [item.used(item.computed) for item in compared]
-    rest = [a - b for a, b in zip(measured, computed)]
-    power, own = _mean(measured, measured, count), _mean(computed, computed, count)
-    common = _mean(measured, computed, count)
+    measured = np.concatenate([item.used(item.measured) for item in compared])
+    computed = np.concatenate([item.used(item.computed) for item in compared])
+    rest = [item.used(item.measured - item.computed) for item in compared]
+    pairs = (measured, measured), (computed, computed), (measured, computed)
+    power, own, common = ((a * b).sum(axis=0) / count for a, b in pairs)
     least = 1e-12 * (1.0 + power.max())
     units = tuple('N' if kind == 'prismatic' else 'N m' for kind in model.joint_types)
     *single, together = _explanations(equations, kinds, rows)
@@ -252,7 +252,7 @@ def compare(
         units,
         compared,
         np.sqrt(power),
-        np.sqrt(_mean(rest, rest, count)),
+        np.sqrt((np.concatenate(rest) ** 2).sum(axis=0) / count),
         _in_bands(stretches, rest, count),
         common / np.maximum(own, least),
         common / np.sqrt(np.maximum(power * own, least**2)),
@@ -267,23 +267,6 @@ def _of_motors(equations: Equations) -> Iterator[str]:
     if equations.elastic.any():
         names = listed(np.array(equations.model.joint_names)[equations.elastic].tolist())
         yield f'Efforts of {names} are those of their motors.'
-
-
-def _mean(left: Sequence[Array], right: Sequence[Array], count: Array) -> Array:
-    """Mean of products of values (M, n) in some rows.
-
-    Parameters
-    ----------
-    left, right : sequence of ndarray, shape (M, n)
-        Of each stretch, zero where nothing is used.
-    count : ndarray, shape (n,)
-        Rows that are used.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-    """
-    return np.asarray(sum((a * b).sum(axis=0) for a, b in zip(left, right)) / count)
 
 
 def _compared(

@@ -44,6 +44,7 @@ _LAGS = 12  # rows
 _FAR = 0.5  # change of a factor that is no small one
 _ALIKE = 0.02  # of the excess, by which causes are hardly told apart
 _SHOWN = 5  # explanations
+_SCATTERED = 1.25  # deviations between parts of a recording, over those that noise makes
 _COMES_AGAIN = 2.0  # correlations over many rows, over those of noise
 _ALL = 'all joints'
 _WHOLE = {
@@ -79,7 +80,7 @@ class Doubt(NamedTuple):
     """Whether the first one is a mistake in the recordings."""
     factor: float = 1.0
     """By which deviations are larger than noise makes them: of what comes again with the motion
-    and nothing explains."""
+    and nothing explains, or as parts of the recordings differ."""
 
     @property
     def sentence(self) -> str:
@@ -379,6 +380,8 @@ def doubted(found: Estimation, link: str | None) -> Doubt:
     unexplained = np.where(lasting > _COMES_AGAIN, unexplained, 0.0)
     largest = float((unexplained / np.maximum(freedom, 1.0)).max())
     factor = np.sqrt(largest) if largest > limit.min() else 1.0
+    if not is_sure and (scatter := found.scatter()) > _SCATTERED:
+        factor = max(factor, scatter)
     return Doubt(reduced, explanations, shift, is_sure and best.is_fault, float(factor))
 
 

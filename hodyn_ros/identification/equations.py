@@ -12,6 +12,7 @@ of the same rows. Source of Y: `dynamics.regressor`; of the springs: Spong 1987.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -55,7 +56,10 @@ _OF_ROBOT = {
     'gravity': {'gravity tilt 1': 'rad', 'gravity tilt 2': 'rad'},
     'delay': {'delay': 's'},
 }
-NOT_LINEAR = 'delay', 'gravity', 'stribeck_velocity'
+_SEVERAL = 'bodies', 'payload', 'gravity'
+_NOT_LINEAR = 'delay', 'gravity', 'stribeck_velocity'
+_OF_MOTORS = 'effort', 'motor'
+_SIDES = {'effort': 1.0, 'spring': -1.0}  # on which side of the equations bodies are
 _RANK, _RESOLVED = 1e-9, 1e-5
 _FIRST_STRIBECK = 0.05
 
@@ -165,13 +169,15 @@ class Equations:
         Which joints are elastic; what is known of their motors and springs.
     link : str, optional
         Link whose payload is meant by 'payload'.
+    groups : sequence of str
+        Which parameters there are; all but for rows of which the columns alone matter.
 
     Attributes
     ----------
     columns : list of Column
         All parameters.
     places : dict of str to ndarray of int
-        Columns of each group and of each quantity of the joints.
+        Columns of 'bodies', 'payload', 'gravity', 'delay' and of each quantity of the joints.
     known : ndarray
         Parameters as model and actuators have them.
     elastic : ndarray of bool, shape (n,)
@@ -184,9 +190,13 @@ class Equations:
     """
 
     def __init__(
-        self, model: RobotModel, actuators: Actuators | None = None, link: str | None = None
+        self,
+        model: RobotModel,
+        actuators: Actuators | None = None,
+        link: str | None = None,
+        groups: Sequence[str] = GROUPS,
     ) -> None:
-        self.model, self.actuators, self.link = model, actuators, link
+        self.model, self.actuators, self.link, self.groups = model, actuators, link, groups
         drives = [None if actuators is None else actuators[j] for j in model.joint_names]
         self.elastic = np.array([isinstance(drive, SeriesElastic) for drive in drives])
         for name, drive in zip(model.joint_names, drives):
@@ -197,16 +207,16 @@ class Equations:
                 )
         self._carrier = None if link is None else payload_in_body(model, link)
         self.columns = list(self._columns())
-        self.places: dict[str, Places] = {}
-        for k, column in enumerate(self.columns):
-            for name in dict.fromkeys((column.group, column.name)):
-                self.places[name] = np.append(self.places.get(name, ()), k).astype(np.intp)
-        for name in ('offset', 'stribeck'):  # as groups they are more than that
-            self.places[name] = self.of(name)
+        names = [c.group if c.group in _SEVERAL else c.name for c in self.columns]
+        self.places: defaultdict[str, Places] = defaultdict(lambda: np.zeros(0, np.intp))
+        for k, name in enumerate(names):
+            self.places[name] = np.append(self.places[name], k)
         self.known = np.zeros(len(self.columns))
-        self.known[self.places['bodies']] = model.inertial_parameters
-        for name, values in self.known_drives.items():
-            if name in self.places:
+        for name, values in (
+            ('bodies', model.inertial_parameters),
+            *self.known_drives.items(),
+        ):
+            if name in names:
                 self.known[self.places[name]] = values
         self._random: dict[tuple[tuple[str, ...], int], Array] = {}
         # Two axes that are normal to the given gravity.
@@ -220,7 +230,7 @@ class Equations:
         model = self.model
         owners = {'bodies': model.body_names, 'payload': (self.link,) * bool(self.link)}
         kinds = [int(kind == 'prismatic') for kind in model.joint_types]
-        for group in GROUPS:
+        for group in self.groups:
             for owner in owners.get(group, ()):
                 yield from (Column(group, n, str(owner), u) for n, u in _OF_BODIES.items())
             quantities = dict(_OF_JOINTS.get(group, {}))
@@ -231,10 +241,6 @@ class Equations:
                     yield Column(group, name, joint, units[kind])
             for name, unit in _OF_ROBOT.get(group, {}).items():
                 yield Column(group, name, '', unit)
-
-    def of(self, name: str) -> Places:
-        """Columns of a quantity of the joints, which may have the name of a group."""
-        return np.array([k for k, c in enumerate(self.columns) if c.name == name], np.intp)
 
     def asked(self, groups: Sequence[str]) -> Places:
         """Columns of groups, in their order.
@@ -272,7 +278,9 @@ class Equations:
     @cached_property
     def is_linear(self) -> Flags:
         """Which parameters equations are linear in."""
-        return np.array([not column.name.startswith(NOT_LINEAR) for column in self.columns])
+        return np.array(
+            [not column.name.startswith(_NOT_LINEAR) for column in self.columns]
+        )
 
     @property
     def start(self) -> Nonlinear:
@@ -379,36 +387,33 @@ class Equations:
                 'Joints are elastic, but the recording holds no positions of motors; record them '
                 'too (columns <joint>.motor_position, or a topic of the motors).'
             )
-        M, n = stretch.motion[:, 0].shape
-        bodies, passive, variance = self._of_bodies(stretch)
-        deflection = np.zeros((M, 3, n))
-        if stretch.motor_motion is not None:
-            deflection = stretch.motor_motion - stretch.motion
+        model, motion = self.model, stretch.motion
+        M, n = motion[:, 0].shape
+        bodies = self.of_bodies(motion)
+        passive, variance = np.zeros((2, M, n))
+        if model.closure is not None:
+            passive = inverse_dynamics(self._unmoved, motion)[:, 0]
+            passive -= bodies[..., self.places['bodies']] @ model.inertial_parameters
+        if stretch.deviations[0].any():
+            inertia = mass_matrix(model, motion[:, :1])[:, 0]
+            variance = np.einsum('mij,mj->mi', inertia**2, stretch.deviations[0] ** 2)
         stiffness = self.known_drives['stiffness']
         springs = stiffness**2 * (stretch.deviations[1:] ** 2).sum(axis=0)
         parts = []
         for kind in dict.fromkeys(channels.kinds.tolist()):
-            own = channels.joints[channels.kinds == kind]
-            side = {'effort': 1.0, 'spring': -1.0}.get(kind, 0.0)
-            X, friction = side * bodies, np.zeros((M, n))
-            if kind in ('effort', 'motor'):
-                moved = stretch.motion + float(kind == 'motor') * deflection
-                friction = self._of_motors(X, stretch, moved)
-            if kind != 'effort':
-                d, rate = deflection[:, 0], deflection[:, 1]
-                for name, values in zip(SPRING, (d, d**3, rate)):
-                    self._put(X, name, values)
-                self._put(X, 'deflection_offset', 1.0)
-            if kind == 'sensor':
-                self._put(X, 'sensor_offset', 1.0)
+            own, side = channels.joints[channels.kinds == kind], _SIDES.get(kind, 0.0)
+            X = self.columns_of(kind, stretch, bodies)
             series, is_used, scatter = self._measured(kind, stretch)
             X[..., self.places['delay']] = -series[..., 1:2]
-            is_moving = np.ones((M, n), np.bool_)
-            if kind in ('effort', 'motor'):
+            signal = series[..., 0]
+            if kind == 'spring':
+                signal = stiffness * (stretch.motor_motion - motion)[:, 0]  # type: ignore[operator]
+            friction, is_moving = np.zeros((M, n)), np.ones((M, n), np.bool_)
+            if kind in _OF_MOTORS:
+                friction = stretch.friction('known', self._known_friction)
                 is_moving = stretch.is_used['resting']
             added = variance * abs(side) + springs * (kind == 'spring')
             floor = scatter + variance * abs(side) + springs * (kind != 'effort')
-            signal = stiffness * deflection[:, 0] if kind == 'spring' else series[..., 0]
             every = (
                 X,
                 series,
@@ -423,6 +428,67 @@ class Equations:
             parts.append([values[:, own] for values in every])
         return Rows(stretch, *(np.concatenate(items, axis=1) for items in zip(*parts)))
 
+    def of_bodies(self, motion: Array) -> Array:
+        """Columns of bodies, payload and gravity, shape (M, n, P), the others being zero.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (M, 3, n)
+            [rad/s^k] or [m/s^k]
+
+        Returns
+        -------
+        ndarray, shape (M, n, P)
+        """
+        X = np.zeros((*motion[:, 0].shape, len(self.columns)))
+        if not {'bodies', 'payload'}.isdisjoint(self.groups):
+            Y = regressor(self.model, motion)[:, 0]
+            X[..., self.places['bodies']] = Y[..., : len(self.places['bodies'])]
+            if self._carrier is not None:
+                own, to_body = self._carrier
+                X[..., self.places['payload']] = Y[..., own] @ to_body
+        for k, turned in zip(self.places['gravity'], self._turned):
+            X[..., k] = gravity_effort(turned, motion[:, :1])[:, 0]
+        return X
+
+    def columns_of(self, kind: str, stretch: Stretch, bodies: Array) -> Array:
+        """Columns of all parameters but the delay, shape (M, n, P).
+
+        Parameters
+        ----------
+        kind : {'effort', 'motor', 'sensor', 'spring'}
+            Of the channels of all joints.
+        stretch : Stretch
+        bodies : ndarray, shape (M, n, P)
+            See `of_bodies`.
+
+        Returns
+        -------
+        ndarray, shape (M, n, P)
+        """
+        X, joints = _SIDES.get(kind, 0.0) * bodies, np.arange(bodies.shape[1])
+
+        def put(name: str, values: Array | float) -> None:
+            if len(own := self.places[name]):
+                X[:, joints, own] = values
+
+        if kind in _OF_MOTORS:
+            moved = stretch.motion if kind == 'effort' else stretch.motor_motion
+            put('armature', moved[:, 2])  # type: ignore[index]
+            put('viscous', moved[:, 1])  # type: ignore[index]
+            put('coulomb', stretch.friction('coulomb', Coulomb(1.0).effort))
+            put('offset', 1.0)
+            self._fall(X, stretch, self.start, joints)
+        if kind != 'effort':
+            deflection = stretch.motor_motion - stretch.motion  # type: ignore[operator]
+            d, rate = deflection[:, 0], deflection[:, 1]
+            for name, values in zip(SPRING, (d, d**3, rate)):
+                put(name, values)
+            put('deflection_offset', 1.0)
+        if kind == 'sensor':
+            put('sensor_offset', 1.0)
+        return X
+
     def _measured(self, kind: str, stretch: Stretch) -> tuple[Array, Flags, Array]:
         """Series (M, n, 4), where they are used (M, n), and the variance of their noise (n,)."""
         M, n = stretch.motion[:, 0].shape
@@ -435,20 +501,6 @@ class Equations:
         given = np.swapaxes(stretch.measured[what], 1, 2)
         series[..., : given.shape[2]] = given
         return series, stretch.is_used[what], stretch.noise.get(what, none) ** 2
-
-    def _put(self, X: Array, name: str, values: Array | float) -> None:
-        """Set the columns (M, n, P) of a quantity of the joints, if there are such."""
-        if name in self.places:
-            X[:, np.arange(X.shape[1]), self.of(name)] = values
-
-    def _of_motors(self, X: Array, stretch: Stretch, moved: Array) -> Array:
-        """Set what moves with motors, at rigid joints and motors alike; known friction (M, n)."""
-        self._put(X, 'armature', moved[:, 2])
-        self._put(X, 'viscous', moved[:, 1])
-        self._put(X, 'coulomb', stretch.friction('coulomb', Coulomb(1.0).effort))
-        self._put(X, 'offset', 1.0)
-        self._fall(X, stretch, self.start, np.arange(X.shape[1]))
-        return stretch.friction('known', self._known_friction)
 
     def developed(self, rows: Rows, state: Nonlinear, channels: Channels) -> Rows:
         """Rows whose columns of nonlinear parameters are those of changes from a state.
@@ -466,12 +518,14 @@ class Equations:
         Rows
         """
         rows.X[..., self.places['delay']] = -rows.delayed(state.delay, 1)[..., None]
-        own = np.isin(channels.kinds, ('effort', 'motor')).sum()  # which come first
+        own = np.isin(channels.kinds, _OF_MOTORS).sum()  # which come first
         self._fall(rows.X[:, :own], rows.stretch, state, channels.joints[:own])
         return rows
 
     def _fall(self, X: Array, stretch: Stretch, state: Nonlinear, joints: Places) -> None:
         """Set the columns of friction that falls with the velocity, of channels of joints."""
+        if not len(self.places['stribeck']):
+            return
         width = np.exp(state.log_velocity)[:, None]
 
         def share(v: Array) -> Array:
@@ -486,27 +540,7 @@ class Equations:
             ('stribeck', unit),
             ('stribeck_velocity', state.level * change),
         ):
-            X[:, np.arange(len(joints)), self.of(name)[joints]] = values[:, joints]
-
-    def _of_bodies(self, stretch: Stretch) -> tuple[Array, Array, Array]:
-        """Columns (M, n, P) of bodies, payload and gravity, efforts without motors, variances."""
-        model, motion = self.model, stretch.motion
-        M, n = motion[:, 0].shape
-        X, passive, variance = np.zeros((M, n, len(self.columns))), *np.zeros((2, M, n))
-        Y = regressor(model, motion)[:, 0]
-        X[..., self.places['bodies']] = Y
-        if self._carrier is not None:
-            own, to_body = self._carrier
-            X[..., self.places['payload']] = Y[..., own] @ to_body
-        for k, turned in zip(self.places['gravity'], self._turned):
-            X[..., k] = gravity_effort(turned, motion[:, :1])[:, 0]
-        if model.closure is not None:
-            passive = inverse_dynamics(self._unmoved, motion)[:, 0]
-            passive -= Y @ model.inertial_parameters
-        if stretch.deviations[0].any():
-            inertia = mass_matrix(model, motion[:, :1])[:, 0]
-            variance = np.einsum('mij,mj->mi', inertia**2, stretch.deviations[0] ** 2)
-        return X, passive, variance
+            X[:, np.arange(len(joints)), self.places[name][joints]] = values[:, joints]
 
     @cached_property
     def _turned(self) -> list[RobotModel]:

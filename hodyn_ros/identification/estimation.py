@@ -32,6 +32,7 @@ from hodyn_ros.names import FRICTION, listed
 _PASSES, _HELD, _SETTLED = (10, 3, 0.02)
 _MEMORY = 3  # rows that the noise of a row depends on
 _LAGS = 60  # rows over which residuals that come again are looked for
+_PARTS = 8  # of a stretch, whose estimates are compared
 _OUTLIER = 4.5  # standard deviations
 _MEDIAN = 1.4826  # standard deviation over the median magnitude
 # Errors of encoders, which are all that is in rows of springs, follow the motion: at frequencies
@@ -313,6 +314,31 @@ class Estimation:
             pairs = np.maximum(np.isfinite(products).sum(axis=0), 1)
             total += np.nansum(products, axis=0) ** 2 / (pairs * variance**2)
         return np.asarray(total / max(len(lags), 1))
+
+    def scatter(self) -> float:
+        """Deviations of the parameters as parts of the recordings differ, over the stated ones.
+
+        Parts of a second or more, of which the equations u_p = half' X_p' e_p are summed: their
+        squares are those of the noise, whatever it depends on within a part. What the fit takes of
+        each part is given back. Source: Liang and Zeger 1986, on errors in clusters.
+
+        Returns
+        -------
+        float
+            About 1 if the model is right.
+        """
+        squares, expected = 0.0, 0.0
+        for rows, X, rest in self._parts():
+            white, fine = self._weighted(rows, X, rest)
+            white = np.where(fine[..., None], white, 0.0)
+            pieces = max(1, int(np.ptp(rows.stretch.times)))
+            for part in np.array_split(white, min(pieces, _PARTS)):
+                own = part[..., :-1].reshape(-1, len(self.z)) @ self._half
+                score = own.T @ part[..., -1].ravel()
+                share = own.T @ own
+                squares += float(score @ score)
+                expected += float(np.trace(share) - (share**2).sum())
+        return float(np.sqrt(squares / max(expected, 1e-3)))
 
     def is_kept(self, rows: Rows, rest: Array) -> Flags:
         """Which rows are used and do not miss by far, shape (M, C).

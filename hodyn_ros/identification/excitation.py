@@ -7,7 +7,7 @@ squares estimate. Source: Swevers et al. 1997, "Optimal robot excitation and ide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -16,18 +16,10 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.actuators.springs import LinearSpring, Spring
+from hodyn_ros.actuators.springs import CubicSpring, Spring
 from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
 from hodyn_ros.display import shown
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.regressor import (
-    BODY_PARAMETERS,
-    base_parameters,
-    joint_regressor,
-    parameter_names,
-    payload_in_body,
-    regressor,
-)
 from hodyn_ros.errors import (
     JointNameError,
     MotionError,
@@ -35,10 +27,11 @@ from hodyn_ros.errors import (
     ScalingError,
     UnlimitedError,
 )
+from hodyn_ros.identification.equations import Column, Equations
+from hodyn_ros.identification.recording import Stretch
 from hodyn_ros.kinematics.closed_loops import closes_readily
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.motions import link_or_tip
-from hodyn_ros.model.friction import Coulomb, Offset, Viscous
 from hodyn_ros.model.limits import MotionLimits, velocity_use
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
@@ -47,11 +40,12 @@ from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.retiming.scaling import RobotLimits
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
-_Judged = Callable[[Array], tuple[float, Array]]
-"""From waypoints (N, m) about the rest to their score, and to what it is the score of."""
-ColumnsOf = Callable[[Array, Array], Array]
-"""From motions (S, 4, n) with their efforts (S, 2, n) to columns (S, n, p)."""
-_TERMS = Viscous(1.0), Coulomb(1.0), Offset(1.0), 'armature'
+_GROUPS = {
+    'bodies': ('bodies', 'armature', 'viscous', 'coulomb', 'offset'),
+    'payload': ('payload',),
+    'friction': ('viscous', 'coulomb', 'offset'),
+    'springs': SPRING,
+}
 # Twice as many waypoints per second [Hz]: friction is to see slow parts, springs quick changes.
 _BANDWIDTH = dict(zip(TARGETS, (0.6, 0.6, 0.3, 1.5)))
 _FEWEST, _STARTS, _TRIALS = 8, 100, 1500  # Waypoints; motions that are compared.
@@ -207,13 +201,14 @@ def excite(
         springs = {name: d.spring for name, d in drives if isinstance(d, SeriesElastic)}
     moved = [j for j, name in enumerate(model.joint_names) if name in chosen]
     bounds = _bounds(model, limits, moved, share, springs)
-    names, columns = _shown(model, target, link, chosen, springs)
+    shown = _Shown(model, target, link, chosen, actuators)
     weights = np.broadcast_to(np.sqrt(rate) / noise, model.n_joints)[:, None]
-    task = _Task(model, bounds, corners, moved, names, columns, weights)
+    task = _Task(model, bounds, corners, moved, shown, weights)
     model.warm_up(1)
     rng = np.random.default_rng(seed)
     rest = task.rest(rng)
-    times, waypoints = _searched(task, rest, duration, _BANDWIDTH[target], rng)
+    search = _Search(task, rest, duration, _BANDWIDTH[target])
+    times, waypoints = search.times, search.found(rng)
     made = (fit_spline(times, rest + x * waypoints) for x in 0.97 ** np.arange(150.0))
     motion = next(filter(task.keeps, made), None)
     if motion is None:
@@ -222,7 +217,7 @@ def excite(
         )
     dense = motion(_middles(duration, int(np.ceil(duration * _DENSE))), 3)
     information = task.information(dense, inverse_dynamics(model, dense), duration)
-    found = Excitation(motion, names, information)
+    found = Excitation(motion, shown.names, information)
     if found.condition > _WORST:
         raise task.hidden()
     return found
@@ -261,14 +256,8 @@ def _checked_arrays(
     return noise, corners
 
 
-def _shown(
-    model: RobotModel,
-    target: str,
-    link: str | None,
-    joints: Sequence[str],
-    springs: Mapping[str, Spring],
-) -> tuple[tuple[str, ...], ColumnsOf]:
-    """Names of the p parameters of a target, and what the efforts are by them.
+class _Shown:
+    """What the efforts are by the parameters of a target.
 
     Parameters
     ----------
@@ -279,66 +268,75 @@ def _shown(
         Of the payload.
     joints : sequence of str
         Those that move.
-    springs : mapping of str to Spring
-        Of elastic joints.
+    actuators : Actuators or None
+        With elastic joints.
 
-    Returns
-    -------
+    Attributes
+    ----------
     names : tuple of str
-    columns : callable
-        From motion (S, 4, n) and efforts (S, 2, n) to rows (S, n, p).
+        Of the p parameters.
     """
-    if target == 'payload':
-        link = link_or_tip(model, link)
-        own, to_body = payload_in_body(model, link)
-        names = tuple(f'{link} {each}' for each in BODY_PARAMETERS)
-        return names, lambda q, _: regressor(model, q[:, :3])[:, 0][..., own] @ to_body
-    if target == 'springs':
-        return _shown_springs(model, joints, springs)
-    known = parameter_names(model, _TERMS)
-    if target == 'friction':
-        kinds = ('viscous', 'coulomb', 'offset')
-        names = tuple(f'{joint} {kind}' for joint in joints for kind in kinds)
-        places = [known.index(name) - 10 * model.n_bodies for name in names]
-        return names, lambda q, _: joint_regressor(model, q[:, :3], _TERMS)[:, 0][
-            ..., places
-        ]
-    base = base_parameters(model, _TERMS)
-    lumped = np.any(np.abs(base.Z) > 1e-9, axis=1)
-    ends = np.where(lumped, ' + ...', '')
-    names = tuple(known[i] + str(end) for i, end in zip(base.independent, ends))
 
-    def columns(motion: Array, _: Array) -> Array:
-        Y = regressor(model, motion[:, :3]), joint_regressor(model, motion[:, :3], _TERMS)
-        return np.concatenate(Y, axis=-1)[:, 0][..., base.independent]
+    def __init__(
+        self,
+        model: RobotModel,
+        target: str,
+        link: str | None,
+        joints: Sequence[str],
+        actuators: Actuators | None,
+    ) -> None:
+        groups, self._kind = _GROUPS[target], 'spring' if target == 'springs' else 'effort'
+        link = link_or_tip(model, link) if target == 'payload' else None
+        drives = actuators if target == 'springs' else None
+        self._equations = Equations(model, drives, link, groups)
+        columns = self._equations.columns
+        shown = np.arange(len(columns))
+        ends = np.full(len(columns), '')
+        if target == 'bodies':
+            shown, mapping = self._equations.structure(shown, ('effort',))
+            ends = np.where(np.abs(mapping).sum(axis=1) > 1.0 + 1e-9, ' + ...', '')
+        elif target != 'payload':
+            kept = [self._is_shown(column, joints) for column in columns]
+            shown, ends = shown[kept], ends[kept]
+        if not len(shown):
+            raise RequestError(
+                'None of the joints that move is series elastic; see actuators.'
+            )
+        self._places = shown
+        self.names = tuple(f'{columns[k]}{end}' for k, end in zip(shown, ends))
 
-    return names, columns
+    def _is_shown(self, column: Column, joints: Sequence[str]) -> bool:
+        """Whether a parameter is one of a joint that moves, and has it."""
+        equations = self._equations
+        if column.owner not in joints or self._kind == 'effort':
+            return column.owner in joints
+        j = equations.model.joint_names.index(column.owner)
+        return bool(equations.elastic[j]) and (
+            column.name != 'cubic_stiffness'
+            or isinstance(equations.drive(j).spring, CubicSpring)
+        )
 
+    def columns(self, motion: Array, effort: Array) -> Array:
+        """Columns of the parameters, shape (S, n, p).
 
-def _shown_springs(
-    model: RobotModel, joints: Sequence[str], springs: Mapping[str, Spring]
-) -> tuple[tuple[str, ...], ColumnsOf]:
-    """Names and columns of the springs and dampers of joints."""
-    shown = [
-        (joint, each)
-        for joint in joints
-        if joint in springs
-        for each in SPRING
-        if each != 'cubic_stiffness' or not isinstance(springs[joint], LinearSpring)
-    ]
-    if not shown:
-        raise RequestError('None of the joints that move is series elastic; see actuators.')
+        Parameters
+        ----------
+        motion : ndarray, shape (S, 4, n)
+            [rad/s^k] or [m/s^k]
+        effort : ndarray, shape (S, 2, n)
+            By which springs are deflected [N m] or [N], and its rate.
 
-    def deflected(_: Array, effort: Array) -> Array:
-        rows = np.zeros((len(effort), model.n_joints, len(shown)))
-        for column, (joint, each) in enumerate(shown):
-            j = model.joint_names.index(joint)
-            delta = springs[joint].deflection_series(effort[:, :, j])
-            d, rate = delta[:, 0], delta[:, 1]
-            rows[:, j, column] = {'stiffness': d, 'cubic_stiffness': d**3}.get(each, rate)
-        return rows
-
-    return tuple(f'{joint} {each}' for joint, each in shown), deflected
+        Returns
+        -------
+        ndarray, shape (S, n, p)
+        """
+        equations, motors = self._equations, motion[:, :3].copy()
+        for j in np.flatnonzero(equations.elastic).tolist():
+            deflection = equations.drive(j).spring.deflection_series(effort[:, :, j])
+            motors[:, :2, j] += deflection
+        stretch = Stretch.exact(motion[:, :3], motors)
+        bodies = equations.of_bodies(motion[:, :3])
+        return equations.columns_of(self._kind, stretch, bodies)[..., self._places]
 
 
 def _bounds(
@@ -386,10 +384,8 @@ class _Task(NamedTuple):
         Lowest and highest place of links [m].
     moved : list of int
         Joints that move, m of them.
-    names : tuple of str
-        Of the p parameters.
-    columns : callable
-        See `_shown`.
+    shown : _Shown
+        The p parameters.
     weights : ndarray, shape (n, 1)
         Root of the rate over the noise of each effort.
     """
@@ -398,8 +394,7 @@ class _Task(NamedTuple):
     bounds: MotionLimits
     box: Array | None
     moved: list[int]
-    names: tuple[str, ...]
-    columns: ColumnsOf
+    shown: _Shown
     weights: Array
 
     def information(self, motion: Array, effort: Array, duration: float) -> Array:
@@ -418,7 +413,7 @@ class _Task(NamedTuple):
         -------
         ndarray, shape (p, p)
         """
-        rows = self.columns(motion, effort) * self.weights
+        rows = self.shown.columns(motion, effort) * self.weights
         rows = rows.reshape(-1, rows.shape[-1])
         return np.asarray(rows.T @ rows * (duration / len(motion)))
 
@@ -426,8 +421,8 @@ class _Task(NamedTuple):
         """Error for motions that do not tell all of the parameters apart."""
         return RequestError(
             f'No motion of {listed(np.take(self.model.joint_names, self.moved))} was found that '
-            f'keeps the limits and shows all of {listed(self.names)}; move more joints, give a '
-            'larger box or more time, or choose another target or link.'
+            f'keeps the limits and shows all of {listed(self.shown.names)}; move more joints, '
+            'give a larger box or more time, or choose another target or link.'
         )
 
     def leaves_box(self, positions: Array) -> bool:
@@ -505,10 +500,8 @@ class _Task(NamedTuple):
         )
 
 
-def _searched(
-    task: _Task, rest: Array, duration: float, bandwidth: float, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Times (N,) and waypoints (N, n) about the rest of the best motion that was found.
+class _Search:
+    """Waypoints about the rest whose motion is worth most.
 
     Parameters
     ----------
@@ -519,115 +512,112 @@ def _searched(
         [s]
     bandwidth : float
         Half of the number of waypoints per second, about [Hz].
-    rng : numpy.random.Generator
 
-    Returns
-    -------
+    Attributes
+    ----------
     times : ndarray, shape (N,)
-        [s]
-    waypoints : ndarray, shape (N, n)
-        [rad] or [m]
-
-    Raises
-    ------
-    RequestError
-        If no motion keeps the limits and shows all parameters.
+        Of the waypoints [s].
     """
-    N = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST)
-    times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
-    times = np.append(duration * times[:-1] / times[-1], duration)
-    looks = _middles(duration, _PER_WAYPOINT * N)
-    # A spline is linear in its waypoints: samples (S, 4, n) are B (S, 4, N) times these.
-    B = fit_spline(times, np.eye(N))(looks, 3)
-    moved = task.moved
-    low, high = (bound[moved] - rest[moved] for bound in task.bounds[:2])
-    allowed, half = np.array(task.bounds[2:5])[:, moved], 0.5 * (high - low)
 
-    def judged(waypoints: Array) -> tuple[float, Array]:
-        """Score of waypoints (N, m) about the rest, scaled so that each joint keeps its limits."""
-        own = np.tensordot(B, waypoints, (2, 0))
+    def __init__(self, task: _Task, rest: Array, duration: float, bandwidth: float) -> None:
+        self._task, self._rest, self._duration = task, rest, duration
+        N = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST)
+        times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
+        self.times = np.append(duration * times[:-1] / times[-1], duration)
+        # A spline is linear in its waypoints: samples (S, 4, n) are B (S, 4, N) times these.
+        self._B = fit_spline(self.times, np.eye(N))(
+            _middles(duration, _PER_WAYPOINT * N), 3
+        )
+        moved, bounds = task.moved, task.bounds
+        self._low, self._high = (bound[moved] - rest[moved] for bound in bounds[:2])
+        self._allowed = np.array(bounds[2:5])[:, moved]
+        self._half = 0.5 * (self._high - self._low)
+
+    def found(self, rng: np.random.Generator) -> Array:
+        """Best waypoints (N, n) about the rest that were found, see `excite`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray, shape (N, n)
+            [rad] or [m]
+
+        Raises
+        ------
+        RequestError
+            If no motion keeps the limits and shows all parameters.
+        """
+        best, found = self._best_start(rng)
+        if np.isinf(best):
+            raise self._task.hidden()
+        every = np.zeros((len(self.times), len(self._rest)))
+        every[:, self._task.moved] = self._improved(best, found, rng)
+        return every
+
+    def _scaled(self, waypoints: Array) -> tuple[Array, Array]:
+        """Motion (S, 4, n) of waypoints (N, m), scaled so that joints keep limits, and these."""
+        own = np.tensordot(self._B, waypoints, (2, 0))
         with np.errstate(divide='ignore'):
             used = (
-                own[:, 0] / high,
-                own[:, 0] / low,
-                *np.rollaxis(abs(own[:, 1:]) / allowed, 1),
+                own[:, 0] / self._high,
+                own[:, 0] / self._low,
+                *np.rollaxis(abs(own[:, 1:]) / self._allowed, 1),
             )
         scale = 1.0 / np.maximum(np.max(used, axis=(0, 1)), 1.0)
-        motion = np.zeros((len(looks), 4, len(rest)))
+        motion, moved = np.zeros((len(own), 4, len(self._rest))), self._task.moved
         for _ in range(_ROUNDS):
-            motion[:, 0] = rest
-            motion[:, 1:] = 0.0
-            motion[:, :, moved] += scale * own
-            use = np.abs(velocity_use(task.bounds, motion))[:, moved].max(axis=0)
+            motion[:, 0] = self._rest
+            motion[:, :, moved] = scale * own
+            motion[:, 0, moved] += self._rest[moved]
+            use = np.abs(velocity_use(self._task.bounds, motion))[:, moved].max(axis=0)
             if (use <= 1.0).all():
                 break
             # Some approach a limit of their position too fast, see `velocity_range`.
             scale *= np.where(use > 1.0, np.maximum(1.0 / use, _SLOWER), 1.0)
-        if not closes_readily(task.model, motion[:, 0]):
+        return motion, scale * waypoints
+
+    def _judged(self, waypoints: Array) -> tuple[float, Array]:
+        """Score of waypoints (N, m), minus infinity if they cannot be used, and them scaled."""
+        motion, waypoints = self._scaled(waypoints)
+        if not closes_readily(self._task.model, motion[:, 0]):
             return -np.inf, waypoints
         try:
-            effort = inverse_dynamics(task.model, motion)
+            effort = inverse_dynamics(self._task.model, motion)
         except MotionError:  # positions at which closed loops do not close
             return -np.inf, waypoints
-        if task.exceeds(motion, effort):
+        if self._task.exceeds(motion, effort):
             return -np.inf, waypoints
-        return _score(task.information(motion, effort, duration)), scale * waypoints
+        return _score(self._task.information(motion, effort, self._duration)), waypoints
 
-    best, found = _best_start(judged, N, half, rng)
-    if np.isinf(best):
-        raise task.hidden()
-    found = _improved(judged, best, found, half, rng)
-    all_joints = np.zeros((N, len(rest)))
-    all_joints[:, moved] = found
-    return times, all_joints
+    def _best_start(self, rng: np.random.Generator) -> tuple[float, Array]:
+        """Score and the best of random waypoints (N, m), the first and last of which rest."""
+        best, found = -np.inf, np.zeros((len(self.times), len(self._half)))
+        for _ in range(_STARTS):
+            size = self._half * rng.uniform(-1.0, 1.0, found.shape)
+            waypoints = size * rng.uniform(0.2, 2.0)
+            waypoints[[0, -1]] = 0.0
+            for shrunk in 0.5 ** np.arange(10.0 if np.isinf(best) else 1.0):
+                judged = self._judged(shrunk * waypoints)
+                best, found = max((best, found), judged, key=lambda each: each[0])
+        return best, found
 
-
-def _best_start(
-    judged: _Judged, N: int, half: Array, rng: np.random.Generator
-) -> tuple[float, Array]:
-    """Best of random waypoints and its score, minus infinity if none can be used.
-
-    Parameters
-    ----------
-    judged : callable
-    N : int
-        Number of waypoints; the first and the last one are at rest.
-    half : ndarray, shape (m,)
-        Half of the ranges of the joints that move [rad] or [m].
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    score : float
-    waypoints : ndarray, shape (N, m)
-    """
-    best, found = -np.inf, np.zeros((N, len(half)))
-    for _ in range(_STARTS):
-        waypoints = rng.uniform(-1.0, 1.0, found.shape) * half * rng.uniform(0.2, 2.0)
-        waypoints[[0, -1]] = 0.0
-        for shrunk in 0.5 ** np.arange(10.0 if np.isinf(best) else 1.0):
-            best, found = max(
-                (best, found), judged(shrunk * waypoints), key=lambda each: each[0]
-            )
-    return best, found
-
-
-def _improved(
-    judged: _Judged, best: float, found: Array, half: Array, rng: np.random.Generator
-) -> Array:
-    """Waypoints (N, m) changed one by one at random, as long as their score becomes better."""
-    N, m = found.shape
-    step = _LARGEST_STEP
-    for _ in range(_TRIALS):
-        waypoints = found.copy()
-        change = rng.normal(size=m) * (rng.random(m) < 0.5)
-        waypoints[rng.integers(1, N - 1)] += step * half * change
-        score, waypoints = judged(waypoints)
-        if score > best + _BETTER:
-            best, found, step = score, waypoints, min(1.5 * step, _LARGEST_STEP)
-        else:
-            step = max(0.93 * step, _SMALLEST_STEP)
-    return found
+    def _improved(self, best: float, found: Array, rng: np.random.Generator) -> Array:
+        """Waypoints (N, m) changed one by one at random, as long as their score grows."""
+        N, m = found.shape
+        step = _LARGEST_STEP
+        for _ in range(_TRIALS):
+            waypoints = found.copy()
+            change = rng.normal(size=m) * (rng.random(m) < 0.5)
+            waypoints[rng.integers(1, N - 1)] += step * self._half * change
+            score, waypoints = self._judged(waypoints)
+            if score > best + _BETTER:
+                best, found, step = score, waypoints, min(1.5 * step, _LARGEST_STEP)
+            else:
+                step = max(0.93 * step, _SMALLEST_STEP)
+        return found
 
 
 def _score(information: Array) -> float:

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files.files import read_motion
-from hodyn_ros.files.inspection import Intake, is_measurement
+from hodyn_ros.files.inspection import inspect
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.trajectory.differences import noise_of
 
 Flags = NDArray[np.bool_]
 Law = Callable[[Array], Array]
@@ -68,7 +69,7 @@ _SHARP = (
 _AT_LIMIT, _CLIPPED = 0.995, 10  # share of a limit, and samples at the same extreme
 _SLOW, _SLOW_NOISE = 0.005, 5.0  # speed at rest, over the largest one and over its noise
 _MEASURED, _POSITIONS = ('effort', 'motor_torque'), ('q', 'motor_position')
-_ORDER = 4  # of the filter, which runs back and forth
+_PADDED = 15  # samples before and behind, mirrored, with which the filter begins
 # Central differences of sixth order.
 _KERNELS = (
     np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / 60.0,
@@ -76,9 +77,6 @@ _KERNELS = (
 )
 _HELD_OUT = 60  # rows from which on some are held out
 _FEW = 1e-4  # share of samples that is worth a remark
-# Samples that say how noisy they are; share of differences that are noise, and their variance over
-# that of all where these are normal.
-_FEWEST, _USUAL, _OF_USUAL = 16, 0.95, 0.759
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +123,13 @@ class Stretch:
         if key not in self.filtered:
             self.filtered[key] = self.kept(law(self.speed[..., None])[..., 0])
         return self.filtered[key]
+
+    @classmethod
+    def exact(cls, motion: Array, motor_motion: Array | None = None) -> Stretch:
+        """A motion that is known, shape (M, 3, n), of which nothing is measured."""
+        M, _, n = motion.shape
+        none = np.zeros((3, M, n))
+        return cls(np.arange(float(M)), motion, motor_motion, {}, motion[:, 1], {}, none)
 
     @property
     def step(self) -> float:
@@ -219,15 +224,14 @@ class Preparation:
             If it lacks joints or cannot be read.
         """
         found: list[Stretch] = []
-        name = str(getattr(recording, 'name', recording))
-        for samples in map(Intake(self.model), _parts(recording)):
-            name = samples.name
-            self.seen += [text for text in samples.remarks if text not in self.seen]
-            self.samples += len(samples)
-            is_given = (
-                samples.motion.shape[1] >= 3 and not np.isnan(samples.motion[:, 2]).any()
-            )
-            if is_given and not is_measurement(samples):
+        seen = inspect(self.model, _read(recording))
+        whole, name = seen.samples, seen.samples.name
+        self.seen += [text for text in whole.remarks if text not in self.seen]
+        self.samples += len(whole)
+        is_given = whole.motion.shape[1] >= 3 and not np.isnan(whole.motion[:, 2]).any()
+        for first in range(0, len(whole), CHUNK):
+            samples = whole.at(slice(first, first + CHUNK))
+            if is_given and seen.kind != 'measured':
                 found.append(self._given(samples))
             else:
                 found += self._filtered(samples)
@@ -278,7 +282,7 @@ class Preparation:
             if (values := samples.by_joint(what)) is not None:
                 measured[what] = np.nan_to_num(values)[:, None]
                 used[what] = np.isfinite(values)
-                noise[what] = _noise(measured[what][:, 0], _USUAL)
+                noise[what] = noise_of(measured[what][:, 0], has_steps=True)
         speed = samples.motion[:, 1]
         used['resting'] = np.abs(speed) > _SLOW * np.abs(speed).max(axis=0)
         none = np.zeros((3, len(samples), samples.motion.shape[2]))
@@ -294,7 +298,7 @@ class Preparation:
             if values is not None and np.isfinite(values).any():
                 series[what] = values[rows]
         scatter = {
-            what: _noise(np.nan_to_num(series[what]), _USUAL)
+            what: noise_of(np.nan_to_num(series[what]), has_steps=True)
             for what in _MEASURED
             if what in series
         }
@@ -540,12 +544,14 @@ class _Filter:
     """
 
     def __init__(self, band: float, h: float, margin: int) -> None:
-        from scipy.signal import butter
-
         self.band, self.margin, self._h = band, margin, h
-        self._sections = butter(_ORDER, band, fs=1.0 / h, output='sos')
         self.stride = max(1, int(1.0 / (h * _ROWS * band)))
         self.kept = slice(margin, -margin, self.stride)
+        # Butterworth of order 4 by the bilinear transform: two sections.
+        K, damping = np.tan(np.pi * band * h), 2.0 * np.sin(np.pi / 8.0 * np.array([1, 3]))
+        size = 1.0 + damping * K + K**2
+        poles = np.stack([2.0 * (K**2 - 1.0) / size, (1.0 - damping * K + K**2) / size])
+        self._sections = [*zip((K**2 / size).tolist(), poles.T)]
 
     def passed(self, values: Array) -> Array:
         """Values (N, n) behind it.
@@ -559,10 +565,20 @@ class _Filter:
         ndarray, shape (N, n)
             Without a delay, since it runs back and forth.
         """
-        from scipy.signal import sosfiltfilt
+        from scipy.linalg.lapack import dtbtrs
 
-        result: Array = sosfiltfilt(self._sections, values, axis=0)
-        return result
+        x = np.pad(values, ((_PADDED, _PADDED), (0, 0)), 'reflect', reflect_type='odd')
+        for _ in range(2):  # each time backwards, from rest at the first value
+            first = x[0]
+            y = x - first
+            for gain, poles in self._sections:
+                y[2:] += 2.0 * y[1:-1] + y[:-2]
+                y[1] += 2.0 * y[0]
+                bands = np.ones((3, len(y)))
+                bands[1:] = poles[:, None]
+                y = dtbtrs(bands, gain * y, uplo='L', diag='U')[0]
+            x = (y + first)[::-1]
+        return np.asarray(x[_PADDED:-_PADDED])
 
     def kept_of(self, values: Array) -> Array:
         """Values at the rows that are kept, (M, n)."""
@@ -657,20 +673,15 @@ def with_motors(samples: Samples, motors: Samples) -> Samples:
     )
 
 
-def _parts(recording: Recording) -> Iterator[Samples]:
-    """Parts of a recording that are filtered together."""
-    if not isinstance(recording, Samples):
-        file = (
-            recording if isinstance(recording, RecordingFile) else RecordingFile(recording)
-        )
-        motors = None
-        if file.motor_topic is not None:
-            motors = read_motion(file.path, topic=file.motor_topic)
-        recording = read_motion(file.path, topic=file.topic)
-        if motors is not None:
-            recording = with_motors(recording, motors)
-    for first in range(0, len(recording), CHUNK):
-        yield recording.at(slice(first, first + CHUNK))
+def _read(recording: Recording) -> Samples:
+    """Samples of a recording, with those of its motors."""
+    if isinstance(recording, Samples):
+        return recording
+    file = recording if isinstance(recording, RecordingFile) else RecordingFile(recording)
+    samples = read_motion(file.path, topic=file.topic)
+    if file.motor_topic is None:
+        return samples
+    return with_motors(samples, read_motion(file.path, topic=file.motor_topic))
 
 
 class _Run(NamedTuple):
@@ -730,22 +741,8 @@ def _even(times: Array, series: Mapping[str, Array]) -> Iterator[_Run]:
             even[what] = np.stack(columns, axis=1).copy()
             nearest = np.clip(np.searchsorted(since, grid), 0, len(rows) - 1)
             known[what] = finite[nearest]
-        noise = {what: _noise(even[what]) for what in _POSITIONS if what in even}
+        noise = {what: noise_of(even[what]) for what in _POSITIONS if what in even}
         yield _Run(float(times[rows[0]]), h, even, known, noise)
-
-
-def _noise(values: Array, share: float = 1.0) -> Array:
-    """Standard deviations of the noise of each column, from its fourth differences.
-
-    With a share below 1 the largest of them do not count, which are steps of dry friction.
-    """
-    if len(values) < _FEWEST:
-        return np.zeros(values.shape[1])
-    squares = np.sort(np.diff(values, 4, axis=0) ** 2, axis=0)
-    kept = squares[: int(np.ceil(share * len(squares)))]
-    return np.asarray(
-        np.sqrt(kept.mean(axis=0) / (70.0 if share == 1.0 else 70.0 * _OF_USUAL))
-    )
 
 
 def _pass_band(q: Array, noise: Array, h: float) -> float:
@@ -764,11 +761,8 @@ def _pass_band(q: Array, noise: Array, h: float) -> float:
     -------
     float
     """
-    from scipy.signal import butter, sosfiltfilt
-
     rate = 1.0 / h
-    filters = butter(_ORDER, min(_TRIAL, _OF_RATE * rate), fs=rate, output='sos')
-    smooth = sosfiltfilt(filters, q, axis=0)
+    smooth = _Filter(min(_TRIAL, _OF_RATE * rate), h, 0).passed(q)
     speed = np.diff(smooth, axis=0) / h
     acceleration = np.diff(speed, axis=0) / h
     size, change = (np.sqrt(np.mean(v**2, axis=0)) for v in (speed, acceleration))

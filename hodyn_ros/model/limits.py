@@ -106,6 +106,18 @@ LIMITED = (
     ('deflection', 'deflection', 0),
 )
 """Limited quantities of joints and motors with the series that they are a row of."""
+SERIES = {
+    name: (kind, order) for name, kind, order in (('position', 'motion', 0), *LIMITED)
+}
+"""Series and time derivative that each quantity is, positions too."""
+ANGULAR = {
+    'motion': 'rad',
+    'effort': 'N m',
+    'position': 'rad',
+    'torque': 'N m',
+    'deflection': 'rad',
+}
+"""Units of the series where joints turn."""
 
 
 def velocity_range(limits: MotionLimits, positions: Array) -> tuple[Array, Array]:

@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.limits import LIMITED, Limits, MotionLimits, over, velocity_range
+from hodyn_ros.model.limits import (
+    ANGULAR,
+    LIMITED,
+    Limits,
+    MotionLimits,
+    over,
+    velocity_range,
+)
 from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed, unit_of
 from hodyn_ros.typing import Array, Flags
@@ -109,15 +116,13 @@ class Quantity:
             NaN where a value or one of its limits is not known; infinite for what is not zero
             and has a limit of zero.
         """
-        values, lower, upper = (
-            self.values if values is None else values,
-            self.lower,
-            self.upper,
-        )
-        if self.name == 'position':
-            middle, upper = 0.5 * (lower + upper), 0.5 * (upper - lower)
-            values, lower = values - middle, -upper
-        shares = over(np.abs(values), np.where(values < 0.0, -lower, upper))
+        values = self.values if values is None else values
+        lower, upper = self.lower, self.upper
+        with np.errstate(invalid='ignore'):  # of infinite limits
+            if self.name == 'position':
+                middle, upper = 0.5 * (lower + upper), 0.5 * (upper - lower)
+                values, lower = values - middle, -upper
+            shares = over(np.abs(values), np.where(values < 0.0, -lower, upper))
         return np.where(np.isfinite(lower) & np.isfinite(upper), shares, np.nan)
 
     @cached_property
@@ -137,15 +142,36 @@ class Quantity:
         return np.asarray(np.count_nonzero(~np.isnan(self.values), axis=0))
 
     @property
+    def n_limited(self) -> int:
+        """Number of joints or motors that have a limit."""
+        return int(self.is_limited.sum())
+
+    @property
+    def n_complete(self) -> int:
+        """Number of limits that are checked at all samples."""
+        return int((self.is_limited & (self.n_known == len(self.values))).sum())
+
+    @property
     def is_checked(self) -> bool:
         """Whether anything could be compared with a limit."""
         return bool((self.is_limited & (self.n_known > 0)).any())
 
     @property
+    def of_motors(self) -> bool:
+        """Whether the owners are motors."""
+        return self.kind in ('position', 'torque')
+
+    @property
     def units(self) -> tuple[str, ...]:
         """Unit of the values of each joint or motor, such as 'N m/s^2'."""
-        angular = 'N m' if self.kind in ('effort', 'torque') else 'rad'
+        angular = ANGULAR[self.kind]
         return tuple(unit_of(angular, linear, self.order) for linear in self.is_linear)
+
+    @property
+    def widest(self) -> tuple[Array, Array]:
+        """Lowest and highest limits along the motion, (m,) each."""
+        lower, upper = np.atleast_2d(self.lower), np.atleast_2d(self.upper)
+        return lower.min(axis=0), upper.max(axis=0)
 
     def violations(self) -> Iterator[Violation]:
         """Worst sample of every joint or motor that exceeds its limit by more than rounding.
@@ -297,7 +323,8 @@ class LimitedJoints:
         Yields
         ------
         Quantity
-            Each of `QUANTITIES`, NaN if there are fewer orders, and others without a name.
+            Each of `QUANTITIES`, NaN if there are fewer orders, and others without a name; of the
+            other joints those that have a limit of it.
 
         Raises
         ------
@@ -310,12 +337,15 @@ class LimitedJoints:
             further += [('', 'effort', k) for k in range(_EFFORTS, effort.shape[1])]
         for name, kind, order in sorted((*QUANTITIES, *further), key=_place):
             series = whole if kind == 'motion' else effort
-            m = series.shape[-1]
-            lower, upper = (x[..., :m] for x in self.bounds(name, whole[:, 0]))
-            values, owners = order_of(series, order), self.names[:m]
-            yield Quantity(
-                name, kind, order, owners, self.is_linear[:m], values, lower, upper
-            )
+            values, m = order_of(series, order), series.shape[-1]
+            bounds = [bound[..., :m] for bound in self.bounds(name, whole[:, 0])]
+            is_limited = np.any(np.atleast_2d(np.isfinite(bounds[1] - bounds[0])), axis=0)
+            shown = [j for j in range(m) if j < motion.shape[-1] or is_limited.item(j)]
+            if len(shown) < m:
+                values, *bounds = (array[..., shown] for array in (values, *bounds))
+            owners = tuple(self.names[j] for j in shown)
+            is_linear = tuple(self.is_linear[j] for j in shown)
+            yield Quantity(name, kind, order, owners, is_linear, values, *bounds)
 
     def bounds(self, quantity: str, positions: Array) -> tuple[Array, Array]:
         """Lowest and highest values of a quantity.

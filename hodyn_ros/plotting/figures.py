@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hodyn_ros.analysis.limits import limited
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import Violation
+from hodyn_ros.model.violations import Quantity, Violation
 from hodyn_ros.names import listed
+from hodyn_ros.plotting.checked import checked_results
 from hodyn_ros.plotting.panels import (
     Panel,
     comparison_panels,
@@ -29,13 +31,6 @@ from hodyn_ros.plotting.panels import (
     motor_panels,
     panels_over_time,
     portrait_panels,
-)
-from hodyn_ros.plotting.series import (
-    Series,
-    checked_results,
-    effort_series,
-    motion_series,
-    motor_series,
 )
 from hodyn_ros.plotting.stops import stop_panels
 from hodyn_ros.resources import optional_import_module
@@ -93,11 +88,9 @@ def plot_joint(
     """
     results = checked_results(results, model)
     _chosen(model, [joint])
-    series = (
-        *motion_series(results, model, limits),
-        *effort_series(results, model, limits),
+    panels = panels_over_time(
+        results.times, _of_joints(model, results, limits), joint, violations
     )
-    panels = panels_over_time(results.times, series, joint, violations)
     return _figure([panels], f'{results.name}: {joint}', columns=4, with_subject=False)
 
 
@@ -125,9 +118,7 @@ def plot_motion(
     -------
     matplotlib.figure.Figure
     """
-    results = checked_results(results, model)
-    series = motion_series(results, model, limits)
-    return _rows(results, model, series, joints, violations, 'motion')
+    return _rows(results, model, 'motion', limits, joints, violations)
 
 
 def plot_efforts(
@@ -150,13 +141,11 @@ def plot_efforts(
     MotionError
         If the results hold no efforts, or cannot be drawn.
     """
-    results = checked_results(results, model)
-    if results.effort.shape[1] == 0:
+    if checked_results(results, model).effort.shape[1] == 0:
         raise MotionError(
             'The results hold no efforts, expected at least one order of them.'
         )
-    series = effort_series(results, model, limits)
-    return _rows(results, model, series, joints, violations, 'joint efforts')
+    return _rows(results, model, 'effort', limits, joints, violations)
 
 
 def plot_portraits(
@@ -177,9 +166,9 @@ def plot_portraits(
         One panel for each joint with a known rate.
     """
     results = checked_results(results, model)
-    series, names = effort_series(results, model, limits), _chosen(model, joints)
+    quantities, names = limited(model, results, limits), _chosen(model, joints)
     panels = [
-        panel for name in names for panel in portrait_panels(series, name, violations)
+        panel for name in names for panel in portrait_panels(quantities, name, violations)
     ]
     if not panels:
         raise MotionError(
@@ -221,7 +210,8 @@ def plot_motors(
         raise MotionError(
             'The results hold no motors; compute them with actuators to draw the motor side.'
         )
-    by_joint = motor_panels(results, motor_series(results, model, motor_limits), violations)
+    quantities = limited(model, results, motor_limits=motor_limits, every_order=True)
+    by_joint = motor_panels(results, quantities, violations)
     rows = [row for name in _chosen(model, joints) if (row := by_joint[name])]
     if not rows:
         raise MotionError('No motor of these joints is known.')
@@ -341,15 +331,31 @@ def plot_stop(
 def _rows(
     results: Samples,
     model: RobotModel,
-    series: Sequence[Series],
+    kind: str,
+    limits: MotionLimits | None,
     joints: Sequence[str] | None,
     violations: Sequence[Violation],
-    what: str,
 ) -> Figure:
-    """Draw quantities over time, a row for each joint."""
-    names = _chosen(model, joints)
-    rows = [panels_over_time(results.times, series, name, violations) for name in names]
+    """Draw the motion or the efforts over time, a row for each joint."""
+    results = checked_results(results, model)
+    quantities = _of_joints(model, results, limits, (kind,))
+    rows = [
+        panels_over_time(results.times, quantities, name, violations)
+        for name in _chosen(model, joints)
+    ]
+    what = {'motion': 'motion', 'effort': 'joint efforts'}[kind]
     return _figure(rows, f'{results.name}: {what}')
+
+
+def _of_joints(
+    model: RobotModel,
+    results: Samples,
+    limits: MotionLimits | None,
+    kinds: Sequence[str] = ('motion', 'effort'),
+) -> list[Quantity]:
+    """All orders of the motion and the efforts beside their limits."""
+    quantities = limited(model, results, limits, every_order=True)
+    return [quantity for quantity in quantities if quantity.kind in kinds]
 
 
 def _chosen(model: RobotModel | Comparison, joints: Sequence[str] | None) -> Sequence[str]:

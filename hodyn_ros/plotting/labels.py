@@ -6,18 +6,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, unit_of
+from hodyn_ros.model.limits import ANGULAR, SERIES
+from hodyn_ros.model.violations import Quantity
+from hodyn_ros.names import MOTION_NAMES, unit_of
 
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
 _TYPOGRAPHIC = _SUPERSCRIPTS | str.maketrans('', '', '^')
-_OF_MOTORS = {
-    'motor_position': ('Motor position', 'θ', 'rad', 0),
-    'motor_velocity': ('Motor velocity', 'θ′', 'rad', 1),
-    'motor_torque': ('Motor {}', 'τ', 'N m', 0),
-    'motor_torque_rate': ('Motor {} rate', 'τ′', 'N m', 1),
-    'deflection': ('Deflection', 'θ − q', 'rad', 0),
+_SYMBOLS = {
+    'motion': 'q',
+    'effort': 'Q',
+    'position': 'θ',
+    'torque': 'τ',
+    'deflection': 'θ − q',
 }
-"""Names, in which the kind of effort is left open, symbols, units of turning joints, orders."""
+_OF_MOTORS = {
+    'position': ('Motor position', 'Motor velocity'),
+    'torque': ('Motor {}', 'Motor {} rate'),
+    'deflection': ('Deflection',),
+}
+"""Names by their order, in which the kind of effort is left open."""
 RESIDUAL_KINDS = {
     'effort': 'torques of the joints',
     'motor': 'torques of the motors',
@@ -54,47 +61,49 @@ class Label(NamedTuple):
         return self.plain_unit.translate(_TYPOGRAPHIC)
 
 
-def motion_label(order: int, is_linear: bool) -> Label:
-    """Label of a time derivative of a joint position; a linear joint moves in metres.
+def label(kind: str, order: int, is_linear: bool) -> Label:
+    """Label of a time derivative of a series of a joint or motor.
 
     Parameters
     ----------
+    kind : str
+        As of `Quantity`, such as 'motion' or 'effort'.
     order : int
-        0: the position.
+        0: the series itself.
     is_linear : bool
-        Whether the joint is prismatic.
-
-    Returns
-    -------
-    Label
-    """
-    name = f'{order}th derivative of position'
-    name = MOTION_NAMES[order] if order < len(MOTION_NAMES) else name
-    return Label(name.capitalize(), _primed('q', order), unit_of('rad', is_linear, order))
-
-
-def effort_label(order: int, is_linear: bool) -> Label:
-    """Label of a time derivative of a joint torque, or of the force of a linear joint.
-
-    Parameters
-    ----------
-    order : int
-        0: the torque.
-    is_linear : bool
-        Whether the joint is prismatic.
+        Whether the joint, or that of the motor, slides: it moves in metres, by forces.
 
     Returns
     -------
     Label
     """
     effort = 'force' if is_linear else 'torque'
-    ordinal = {2: 'second', 3: 'third', 4: 'fourth'}.get(order, f'{order}th')
-    name = (
-        (effort, f'{effort} rate')[order]
-        if order < 2
-        else f'{ordinal} derivative of {effort}'
-    )
-    return Label(name.capitalize(), _primed('Q', order), unit_of('N m', is_linear, order))
+    if kind == 'motion':
+        name = f'{order}th derivative of position'
+        name = MOTION_NAMES[order].capitalize() if order < len(MOTION_NAMES) else name
+    elif kind == 'effort':
+        ordinal = {2: 'Second', 3: 'Third', 4: 'Fourth'}.get(order, f'{order}th')
+        name = f'{ordinal} derivative of {effort}'
+        name = f'{effort.capitalize()}{" rate" * order}' if order < 2 else name
+    else:
+        name = _OF_MOTORS[kind][order].format(effort)
+    unit = unit_of(ANGULAR[kind], is_linear, order)
+    return Label(name, _primed(_SYMBOLS[kind], order), unit)
+
+
+def labels_of(quantity: Quantity) -> tuple[Label, ...]:
+    """Labels of a quantity of each of its joints or motors.
+
+    Parameters
+    ----------
+    quantity : Quantity
+
+    Returns
+    -------
+    tuple of Label
+    """
+    series = quantity.kind, quantity.order
+    return tuple(label(*series, linear) for linear in quantity.is_linear)
 
 
 def label_of(quantity: str, is_linear: bool) -> Label:
@@ -112,15 +121,9 @@ def label_of(quantity: str, is_linear: bool) -> Label:
     Label
         Without symbol and unit if the name is unknown.
     """
-    if quantity in MOTION_NAMES:
-        return motion_label(MOTION_NAMES.index(quantity), is_linear)
-    if quantity in EFFORT_NAMES:
-        return effort_label(EFFORT_NAMES.index(quantity), is_linear)
-    if quantity not in _OF_MOTORS:
+    if quantity not in SERIES:
         return Label(quantity, '', '')
-    name, symbol, unit, order = _OF_MOTORS[quantity]
-    name = name.format('force' if is_linear else 'torque')
-    return Label(name, symbol, unit_of(unit, is_linear, order))
+    return label(*SERIES[quantity], is_linear)
 
 
 def number(value: float, digits: int = 4) -> str:

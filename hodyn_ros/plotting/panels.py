@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,9 +12,8 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.energy import kinetic_energy, potential_energy
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import Violation
-from hodyn_ros.plotting.labels import number, percent
-from hodyn_ros.plotting.series import Range, Series, peak_share
+from hodyn_ros.model.violations import Quantity, Violation, order_of
+from hodyn_ros.plotting.labels import labels_of, number, percent
 
 if TYPE_CHECKING:
     from hodyn_ros.files import Samples
@@ -21,12 +21,32 @@ if TYPE_CHECKING:
 
 TIME_LABEL = 'time [s]'
 
+_PORTRAIT = 'effort', 'effort_dot'
 BAND = 2.0
 """Standard deviations to either side of a curve that are shown."""
 
 # A limit farther from zero than this many times the curve is left out of the range that is shown:
 # the curve would be a flat line.
 _FARTHEST_LIMIT = 2.5
+
+
+class Range(NamedTuple):
+    """Limits along one axis; infinite where there is none.
+
+    Attributes
+    ----------
+    lower, upper : float
+        In the unit of the axis.
+    """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+
+    @classmethod
+    def of(cls, quantity: Quantity, index: int) -> Range:
+        """Limits of a joint or motor, the widest where they change along the motion."""
+        lower, upper = quantity.widest
+        return cls(float(lower[index]), float(upper[index]))
 
 
 class Curve(NamedTuple):
@@ -225,7 +245,10 @@ def _starts(N: int, n_stretches: int, times: Array | None) -> NDArray[np.intp]:
 
 
 def panels_over_time(
-    times: Array, series: Iterable[Series], name: str, violations: Iterable[Violation] = ()
+    times: Array,
+    quantities: Iterable[Quantity],
+    name: str,
+    violations: Iterable[Violation] = (),
 ) -> list[Panel]:
     """Quantities of one joint or motor over time [s], without those of which nothing is known.
 
@@ -233,8 +256,8 @@ def panels_over_time(
     ----------
     times : ndarray, shape (N,)
         [s]
-    series : iterable of Series
-        Quantities along the same samples.
+    quantities : iterable of Quantity
+        Along the same samples.
     name : str
         Of the joint or motor.
     violations : iterable of Violation
@@ -243,45 +266,46 @@ def panels_over_time(
     Returns
     -------
     list of Panel
-        In the order of the series.
+        In the order of the quantities.
     """
     found = []
-    for quantity, names, labels, values, lower, upper, std in series:
-        if name not in names or np.isnan(values[:, names.index(name)]).all():
+    for quantity in quantities:
+        if name not in quantity.owners:
             continue
-        i = names.index(name)
-        label, limits = labels[i], Range(float(lower[i]), float(upper[i]))
+        i = quantity.owners.index(name)
+        if not quantity.n_known[i]:
+            continue
+        label = labels_of(quantity)[i]
         marks = tuple(
             (float(times[violation.sample]), violation.value)
             for violation in violations
-            if (violation.joint_name, violation.quantity) == (name, quantity)
+            if (violation.joint_name, violation.quantity) == (name, quantity.name)
         )
-        y_label = f'{label.symbol} [{label.unit}]'
         found.append(
             Panel(
                 label.title,
                 name,
                 TIME_LABEL,
-                y_label,
-                (Curve('', times, values[:, i]),),
-                y_limits=limits,
+                f'{label.symbol} [{label.unit}]',
+                (Curve('', times, quantity.values[:, i]),),
+                y_limits=Range.of(quantity, i),
                 marks=marks,
-                notes=(_note(values[:, i], limits, label.unit),),
-                std=None if std is None else std[:, i],
+                notes=(_note(quantity, i, label.unit),),
+                std=None if quantity.std is None else quantity.std[:, i],
             )
         )
     return found
 
 
 def portrait_panels(
-    efforts: Sequence[Series], name: str, violations: Iterable[Violation] = ()
+    quantities: Sequence[Quantity], name: str, violations: Iterable[Violation] = ()
 ) -> list[Panel]:
     """Effort of a joint over its rate, with the box of both limits; none without the rate.
 
     Parameters
     ----------
-    efforts : sequence of Series
-        The efforts and their rates, of all joints.
+    quantities : sequence of Quantity
+        The efforts and their rates among others, of all joints.
     name : str
         Of the joint.
     violations : iterable of Violation
@@ -292,22 +316,22 @@ def portrait_panels(
     list of Panel
         One, or none.
     """
-    j = efforts[0].names.index(name)
-    (Q, Qd), labels = (
-        (efforts[k].values[:, j] for k in (0, 1)),
-        [s.labels[j] for s in efforts],
-    )
+    by_name = {quantity.name: quantity for quantity in quantities}
+    efforts = [by_name[each] for each in _PORTRAIT]
+    j = efforts[0].owners.index(name)
+    Q, Qd = (quantity.values[:, j] for quantity in efforts)
     if np.isnan(Q + Qd).all():
         return []
-    box = [Range(float(series.lower[j]), float(series.upper[j])) for series in efforts[:2]]
+    labels = [labels_of(quantity)[j] for quantity in efforts]
+    box = [Range.of(quantity, j) for quantity in efforts]
     found = {
         violation.sample
         for violation in violations
-        if violation.joint_name == name and violation.quantity in ('effort', 'effort_dot')
+        if violation.joint_name == name and violation.quantity in _PORTRAIT
     }
     notes = tuple(
-        f'{label.symbol}: {_limit_note(values, limit, label.unit)}'
-        for label, values, limit in zip(labels, (Q, Qd), box)
+        f'{label.symbol}: {_limit_note(quantity, j, label.unit)}'
+        for label, quantity in zip(labels, efforts)
     )
     x_label, y_label = (
         f'{label.symbol} [{label.unit}]' for label in (labels[1], labels[0])
@@ -329,7 +353,7 @@ def portrait_panels(
 
 
 def motor_panels(
-    results: Samples, series: Sequence[Series], violations: Sequence[Violation] = ()
+    results: Samples, quantities: Sequence[Quantity], violations: Sequence[Violation] = ()
 ) -> dict[str, list[Panel]]:
     """Deflection of every joint that has one and quantities of its motors, by the joint.
 
@@ -337,21 +361,24 @@ def motor_panels(
     ----------
     results : Samples
         As `checked_results` gives them.
-    series : sequence of Series
-        As `motor_series` gives them, the deflections last.
+    quantities : sequence of Quantity
+        Those of the motors among others.
     violations : sequence of Violation
         Their worst samples are marked.
 
     Returns
     -------
     dict of str to list of Panel
-        Empty lists for joints without motors; empty without series.
+        Empty lists for joints without motors; empty without motors.
     """
-    if not series:
+    if results.motors is None:
         return {}
-    *of_motors, deflections = series
+    of_motors = [each for each in quantities if each.kind in ('position', 'torque')]
+    (deflections,) = (each for each in quantities if each.kind == 'deflection')
+    # The mean of two springs, between which the most deflected one changes.
+    deflections = replace(deflections, values=order_of(results.motors.deflection, 0))
     rows: dict[str, list[Panel]] = {}
-    for joint, deflection in zip(deflections.names, np.nan_to_num(deflections.values.T)):
+    for joint, deflection in zip(results.joint_names, np.nan_to_num(deflections.values.T)):
         rows[joint] = []
         if deflection.any():
             rows[joint] += panels_over_time(results.times, [deflections], joint, violations)
@@ -504,7 +531,7 @@ def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
             TIME_LABEL,
             f'difference [{unit}]',
             (Curve('', times, rest),),
-            notes=(f'RMS {number(missed, 3)} {unit}; {_limit_note(rest, Range(), unit)}',),
+            notes=(f'RMS {number(missed, 3)} {unit}; {_peak_note(rest, unit)}',),
         ),
     ]
 
@@ -555,21 +582,28 @@ def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
     )
 
 
-def _note(values: Array, limits: Range, unit: str) -> str:
-    """Line on the extremes of a curve and its limits."""
+def _note(quantity: Quantity, i: int, unit: str) -> str:
+    """Line on the extremes of a joint or motor and its limits."""
+    limits = Range.of(quantity, i)
     if limits.lower == -limits.upper:
-        return _limit_note(values, limits, unit)
-    text = f'{number(np.nanmin(values))} to {number(np.nanmax(values))} {unit}'
-    if not np.isfinite(limits).any():
+        return _limit_note(quantity, i, unit)
+    low, high = quantity.extremes[:, i]
+    text = f'{number(low)} to {number(high)} {unit}'
+    if not quantity.is_limited[i]:
         return text
-    low, high = (number(limit) if np.isfinite(limit) else 'none' for limit in limits)
-    return f'{text}; limits {low} to {high}'
+    bounds = (number(limit) if np.isfinite(limit) else 'none' for limit in limits)
+    return f'{text}; limits {" to ".join(bounds)}'
 
 
-def _limit_note(values: Array, limits: Range, unit: str) -> str:
-    """Line on the largest magnitude of a curve, and how much of a symmetric limit it uses."""
-    peak = float(np.nanmax(np.abs(values)))
-    text = f'at most {number(peak)} {unit}'
-    if not np.isfinite(limits.upper):
+def _limit_note(quantity: Quantity, i: int, unit: str) -> str:
+    """Line on the largest magnitude, and how much of a symmetric limit it uses."""
+    text = _peak_note(quantity.extremes[:, i], unit)
+    if not quantity.is_limited[i]:
         return text
-    return f'{text}, {percent(peak_share(values, limits))} of ±{number(limits.upper)}'
+    limit = number(Range.of(quantity, i).upper)
+    return f'{text}, {percent(float(quantity.peaks[i]))} of ±{limit}'
+
+
+def _peak_note(values: Array, unit: str) -> str:
+    """Line on the largest magnitude of some values."""
+    return f'at most {number(float(np.nanmax(np.abs(values))))} {unit}'

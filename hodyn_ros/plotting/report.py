@@ -19,15 +19,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hodyn_ros.analysis.limits import no_limit
+from hodyn_ros.analysis.limits import (
+    limited,
+    no_limit,
+    unlimited,
+    violations_of,
+    worst_moment,
+)
 from hodyn_ros.checks import Array
-from hodyn_ros.errors import MotionError
+from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import Violation, motion_limits
-from hodyn_ros.plotting.checks import all_checks, all_violations, unlimited_in
-from hodyn_ros.plotting.labels import RESIDUAL_KINDS, label_of, number, percent
+from hodyn_ros.model.violations import Quantity, Violation, motion_limits
+from hodyn_ros.plotting.checked import checked_results
+from hodyn_ros.plotting.labels import (
+    RESIDUAL_KINDS,
+    Label,
+    label,
+    label_of,
+    labels_of,
+    number,
+    percent,
+)
 from hodyn_ros.plotting.panels import (
     Panel,
     comparison_panels,
@@ -38,14 +52,6 @@ from hodyn_ros.plotting.panels import (
     portrait_panels,
 )
 from hodyn_ros.plotting.scene import moving_bodies, sticks
-from hodyn_ros.plotting.series import (
-    checked_results,
-    effort_series,
-    is_linear,
-    joint_of,
-    motion_series,
-    motor_series,
-)
 from hodyn_ros.resources import optional_import_module, package_version
 
 if TYPE_CHECKING:
@@ -143,31 +149,41 @@ def html_report(
     results = checked_results(results, model)
     _refuse(results, violations or ())
     limits = motion_limits(model) if limits is None else limits
+    if violations is None and motor_limits is not None and actuators is None:
+        raise ActuatorError(
+            'Limits of motors are given without the actuators; give actuators= too, or the '
+            'violations that are already found.'
+        )
+    quantities = limited(
+        model,
+        results,
+        limits,
+        actuators=actuators,
+        motor_limits=motor_limits,
+        every_order=True,
+    )
     if violations is None:
-        violations = all_violations(results, model, limits, actuators, motor_limits)
+        violations = violations_of(quantities)
     content = {
         'title': title or f'{model.name}: {results.name}',
         'results': results,
         'model': model,
         'robot_file': robot_file or str(replace(model.provenance, version='')),
-        'checks': all_checks(results, model, limits, motor_limits),
+        'checks': [quantity for quantity in quantities if quantity.name],
         'violations': violations,
-        'unlimited': unlimited_in(results, model, limits, actuators, motor_limits),
+        'unlimited': unlimited(quantities, actuators),
         'limits': limits,
         'falling': [
             name
             for name, slowing in zip(model.joint_names, limits.deceleration_limit)
             if np.isfinite(slowing)
         ],
-        'worst': _worst_moment(results, model, limits, motor_limits),
+        'worst': _worst_moment(results, quantities),
         'remarks': (*results.remarks, *remarks),
         'comparison': comparison,
         'identification': identification,
     }
-    return _page(
-        content,
-        *_pictures(results, model, limits, motor_limits, violations, comparison),
-    )
+    return _page(content, *_pictures(results, model, quantities, violations, comparison))
 
 
 def _page(
@@ -205,8 +221,11 @@ def _page(
         number=number,
         percent=percent,
         isfinite=np.isfinite,
-        joint_of=partial(joint_of, results),
-        label_of=lambda what, name: label_of(what, is_linear(results, model, name)),
+        joint_of=partial(_joint_of, results),
+        label_of=partial(_label_of, content['checks']),
+        title_of=_title_of,
+        titles_of=lambda checks: [_title_of(check) for check in checks],
+        nan=np.nan,
         style=_asset('report.css'),
         script=_asset('report.js'),
     )
@@ -245,8 +264,7 @@ def _asset(name: str) -> str:
 def _pictures(
     results: Samples,
     model: RobotModel,
-    limits: MotionLimits,
-    motor_limits: MotorLimits | None,
+    quantities: Sequence[Quantity],
     violations: Sequence[Violation],
     comparison: Comparison | None,
 ) -> tuple[dict[str, Any], list[Panel]]:
@@ -266,9 +284,8 @@ def _pictures(
         return list(enumerate(more, start=len(panels) - len(more)))
 
     times, names = results.times, model.joint_names
-    efforts = effort_series(results, model, limits)
-    series = (*motion_series(results, model, limits), *efforts)
-    motors = motor_panels(results, motor_series(results, model, motor_limits), violations)
+    of_joints = [each for each in quantities if each.kind in ('motion', 'effort')]
+    motors = motor_panels(results, quantities, violations)
     balance = energy_balance(results, model)
     sections = {
         'compared': []
@@ -278,14 +295,14 @@ def _pictures(
             for j, name in enumerate(comparison.joint_names)
         ],
         'joints': [
-            (name, numbered(panels_over_time(times, series, name, violations)))
+            (name, numbered(panels_over_time(times, of_joints, name, violations)))
             for name in names
         ],
         'portraits': numbered(
             [
                 panel
                 for name in names
-                for panel in portrait_panels(efforts, name, violations)
+                for panel in portrait_panels(quantities, name, violations)
             ]
         ),
         'motors': [(name, numbered(row)) for name, row in motors.items() if row],
@@ -334,32 +351,37 @@ def _packed(values: Array) -> dict[str, object]:
     return {'first': first, 'offsets': base64.b64encode(offsets.tobytes()).decode('ascii')}
 
 
-def _worst_moment(
-    results: Samples,
-    model: RobotModel,
-    limits: MotionLimits,
-    motor_limits: MotorLimits | None,
-) -> dict[str, Any]:
+def _worst_moment(results: Samples, quantities: Sequence[Quantity]) -> dict[str, Any]:
     """Time [s] at which most of a limit is used, and a text on what uses it.
 
     Without any limit it is the beginning, and the text is empty.
     """
-    share, time, text = 0.0, float(results.times[0]), ''
-    for item in (
-        *motion_series(results, model, limits),
-        *effort_series(results, model, limits),
-        *motor_series(results, model, motor_limits),
-    ):
-        has_limits = np.isfinite(item.upper - item.lower) & (item.lower < item.upper)
-        for j in np.flatnonzero(has_limits).tolist():
-            middle, half = item.lower[j] + item.upper[j], item.upper[j] - item.lower[j]
-            parts = np.nan_to_num(np.abs(2.0 * item.values[:, j] - middle) / half)
-            sample = int(parts.argmax())
-            if parts[sample] > share:
-                share, time = float(parts[sample]), float(results.times[sample])
-                used = f'{percent(share)} of its limit'
-                text = f'{item.labels[j].name} of {item.names[j]}, {used}'
-    return {'time': time, 'text': text}
+    if (found := worst_moment(quantities)) is None:
+        return {'time': float(results.times[0]), 'text': ''}
+    quantity, j, sample = found
+    used = f'{percent(float(quantity.peaks[j]))} of its limit'
+    text = f'{labels_of(quantity)[j].name} of {quantity.owners[j]}, {used}'
+    return {'time': float(results.times[sample]), 'text': text}
+
+
+def _joint_of(results: Samples, name: str) -> int | None:
+    """Index of the joint of this name, or of the one that the motor of this name moves."""
+    owners = dict(zip(results.motor_names, results.motor_joints))
+    name = name if name in results.joint_names else owners.get(name, name)
+    return results.joint_names.index(name) if name in results.joint_names else None
+
+
+def _title_of(quantity: Quantity) -> str:
+    """Name of a quantity; of torques and forces together it is torque."""
+    return label(quantity.kind, quantity.order, all(quantity.is_linear)).name
+
+
+def _label_of(quantities: Sequence[Quantity], what: str, name: str) -> Label:
+    """Label of a quantity of a joint or motor."""
+    for quantity in quantities:
+        if quantity.name == what and name in quantity.owners:
+            return labels_of(quantity)[quantity.owners.index(name)]
+    return label_of(what, False)
 
 
 def _frames(results: Samples, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:

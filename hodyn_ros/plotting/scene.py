@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.analysis.limits import limited
 from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.motions import body_coordinates
@@ -25,15 +26,10 @@ from hodyn_ros.lie import Jet, se3
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import motion_limits
+from hodyn_ros.model.violations import Quantity, motion_limits
 from hodyn_ros.model.visuals import Visual, read_visuals
-from hodyn_ros.plotting.series import (
-    Series,
-    checked_results,
-    effort_series,
-    motion_series,
-    motor_series,
-)
+from hodyn_ros.plotting.checked import checked_results
+from hodyn_ros.plotting.labels import labels_of
 from hodyn_ros.resources import optional_import_module
 
 if TYPE_CHECKING:
@@ -321,26 +317,18 @@ def _shown(
     model: RobotModel,
     limits: MotionLimits,
     motor_limits: MotorLimits | None,
-) -> list[Series]:
+) -> list[Quantity]:
     """Efforts, motors and motion, as far as they may have limits, without positions."""
-    series = (
-        *effort_series(results, model, limits),
-        *motor_series(results, model, motor_limits)[1:],
-        *motion_series(results, model, limits)[1:],
-    )
-    return [item for item in series if item.quantity]
+    quantities = limited(model, results, limits, motor_limits=motor_limits)
+    shown = (quantity for quantity in quantities if quantity.name != 'position')
+    return sorted(shown, key=lambda quantity: quantity.kind == 'motion')
 
 
-def _shares(series: Sequence[Series], names: tuple[str, ...]) -> Array:
+def _shares(quantities: Sequence[Quantity], names: tuple[str, ...]) -> Array:
     """Largest part of a limit that each joint uses, (N, n); NaN where none is known."""
-    parts = [np.abs(_parts(item)) for item in series if item.names == names]
+    n = len(names)
+    parts = [item.shares()[:, :n] for item in quantities if item.owners[:n] == names]
     return np.asarray(np.fmax.reduce(parts))
-
-
-def _parts(series: Series) -> Array:
-    """Values as parts of their upper limits, (N, m); NaN without one."""
-    has_limit = np.isfinite(series.upper) & (series.upper > 0.0)
-    return np.asarray(series.values / np.where(has_limit, series.upper, np.nan))
 
 
 class _Motion:
@@ -491,17 +479,17 @@ class _Motion:
             path = ['bodies', name, 'spring']
             self._record_along(path, self._transforms(turned), results.times[rows])
 
-    def record_series(self, times: Array, series: Sequence[Series]) -> None:
+    def record_series(self, times: Array, series: Sequence[Quantity]) -> None:
         """Record quantities with units by joint or motor, as parts of limits, and as colours."""
         for item in series:
-            for name, label, values in zip(item.names, item.labels, item.values.T):
+            for name, label, values in zip(item.owners, labels_of(item), item.values.T):
                 line = [(f'{self.name}: {label.title} [{label.unit}]', _LINES[self.number])]
-                path = [item.quantity, name]
+                path = [item.name, name]
                 self._record_scalars(path, line, values[:, None], times)
-            parts = _parts(item)
-            limited = np.flatnonzero(~np.isnan(parts).all(axis=0))
-            lines = [(item.names[i], _LINES[i % len(_LINES)]) for i in limited]
-            self._record_scalars([_PARTS, item.quantity], lines, parts[:, limited], times)
+            parts = np.copysign(item.shares(), item.values)
+            has_limit = np.flatnonzero(~np.isnan(parts).all(axis=0))
+            lines = [(item.owners[i], _LINES[i % len(_LINES)]) for i in has_limit]
+            self._record_scalars([_PARTS, item.name], lines, parts[:, has_limit], times)
 
         rows = _frames(times)
         # Each colour is that of the largest part until the next one: no excess is missed.
@@ -515,13 +503,13 @@ class _Motion:
             columns = kind.columns(**{what: colours[:, joint]})
             self._record_along(path, columns, instants)
 
-    def record_limits(self, span: Array, series: Sequence[Series]) -> None:
+    def record_limits(self, span: Array, series: Sequence[Quantity]) -> None:
         """Record lines at the limits, from an instant to another one."""
         bounds: dict[tuple[str, ...], tuple[float, float]] = {(_PARTS,): (-1.0, 1.0)}
         for item in series:
-            for name, lower, upper in zip(item.names, item.lower, item.upper):
+            for name, lower, upper in zip(item.owners, *item.widest):
                 if np.isfinite(upper):
-                    bounds[item.quantity, name] = (lower, upper)
+                    bounds[item.name, name] = (lower, upper)
         for path, both in bounds.items():
             lines = [('limit', _LIMIT)] * 2
             self._record_scalars(path, lines, np.array([both, both]), span)
@@ -584,7 +572,7 @@ def _path(*parts: str) -> str:
 
 def _blueprint(
     motions: Sequence[str],
-    series: Sequence[Series],
+    series: Sequence[Quantity],
     width: float,
     middle: Array,
     is_live: bool = False,
@@ -594,7 +582,7 @@ def _blueprint(
     Parameters
     ----------
     motions : sequence of str
-    series : sequence of Series
+    series : sequence of Quantity
         What is plotted.
     width : float
         Of all robots together, along y from the first one on [m].
@@ -615,8 +603,8 @@ def _blueprint(
         play = {'play_state': 'following'}
     parts = [
         rrb.TimeSeriesView(
-            name=f'{motion}: {item.labels[0].name} / limit',
-            contents=[_path(motion, _PARTS, item.quantity), _path(_LIMITS, _PARTS)],
+            name=f'{motion}: {labels_of(item)[0].name} / limit',
+            contents=[_path(motion, _PARTS, item.name), _path(_LIMITS, _PARTS)],
             **past,
             plot_legend=rrb.PlotLegend(visible=False),
         )
@@ -625,15 +613,15 @@ def _blueprint(
         for motion in motions
     ]
     tabs = [rrb.Grid(*parts, grid_columns=len(motions), name='All joints')] if parts else []
-    for name in dict.fromkeys(name for item in series for name in item.names):
+    for name in dict.fromkeys(name for item in series for name in item.owners):
         views = [
             rrb.TimeSeriesView(
-                name=f'{item.labels[item.names.index(name)].title}',
-                contents=[_path(top, item.quantity, name) for top in (*motions, _LIMITS)],
+                name=f'{labels_of(item)[item.owners.index(name)].title}',
+                contents=[_path(top, item.name, name) for top in (*motions, _LIMITS)],
                 **past,
             )
             for item in series
-            if name in item.names
+            if name in item.owners
         ]
         tabs.append(rrb.Grid(*views, grid_columns=2, name=name))
     step = width / len(motions)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import MOTION_NAMES
 from hodyn_ros.plotting.labels import label_of, number
-from hodyn_ros.plotting.panels import TIME_LABEL, Curve, Panel
-from hodyn_ros.plotting.series import Range
+from hodyn_ros.plotting.panels import TIME_LABEL, Curve, Panel, Range
 
 if TYPE_CHECKING:
     from hodyn_ros.analysis.recorded_signals import Signal

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import yaml
 
-from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
+from hodyn_ros import ModelWarning, RobotModel, forward_kinematics, inverse_dynamics
 from hodyn_ros.cli import run
 from hodyn_ros.files import read_results
+from hodyn_ros.model import friction_from_config
 
 CASES = Path(__file__).resolve().parents[1] / 'cases'
 EXPECTED = yaml.safe_load((CASES / 'expected.yaml').read_text(encoding='utf-8'))
@@ -294,3 +295,57 @@ def test_a_pointer_of_git_lfs_is_told(file, hodyn):
     code, text, _ = hodyn('compute', '43_lfs_pointer', 'robot.urdf', file)
     assert is_refused(code, text, 'LFS')
     assert 'unsafe' not in text and 'allow_pickle' not in text
+
+
+# Friction and payloads
+
+
+def test_friction_of_a_hyperbolic_tangent_and_its_derivatives_are_those_of_the_formula():
+    law = {'viscous': 0.522, 'coulomb': 0.572, 'smoothing': 1.0 / 193.814}
+    model = RobotModel.from_urdf(CASES / '05_no_inertial_origin' / 'robot.urdf')
+    motion = np.zeros((5, 3))
+    motion[1:4, 0] = 0.003, 0.4, -2.0
+    laws = friction_from_config({'j0': law})
+    found = inverse_dynamics(model.with_friction(laws), motion)
+    found = (found - inverse_dynamics(model, motion))[:, 0]
+    # Central differences of 0.572 tanh(193.814 v) + 0.522 v along the motion.
+    np.testing.assert_allclose(found, [0.301129673, 32.3908158, -2775.2073], rtol=1e-7)
+
+
+def puma():
+    rows = [(0.0, 90, 0.6718), (0.4318, 0, 0.0), (0.0203, -90, 0.15005)]
+    rows += [(0.0, 90, 0.4318), (0.0, -90, 0.0), (0.0, 0, 0.0)]
+    masses = (0.0, 17.4, 4.8, 0.82, 0.34, 0.09)
+    centres = np.zeros((6, 3))
+    centres[1:] = (
+        (-0.3638, 0.006, 0.2275),
+        (-0.0203, -0.0141, 0.07),
+        (0, 0.019, 0),
+        (0, 0, 0),
+        (0, 0, 0.032),
+    )
+    inertias = [(mass, c, np.eye(3) * 1e-3 * mass) for mass, c in zip(masses, centres)]
+    table = [(a, np.deg2rad(alpha), d, 0.0) for a, alpha, d in rows]
+    return RobotModel.from_dh(table, 'standard', inertias=inertias)
+
+
+def test_a_payload_adds_its_weight_and_one_of_nothing_changes_nothing():
+    model = puma()
+    q = np.deg2rad([45.0, 70.0, -100.0, 60.0, 25.0, -140.0])
+    motion = np.stack([q, 0.0 * q, 0.0 * q])
+    # Of the robotics toolbox for Python.
+    expected = [0.0, 16.36782, 4.59518, -0.00517, -0.00394, 0.0]
+    found = inverse_dynamics(model, motion)[0]
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-5)
+    last = 'link6'
+    nothing = inverse_dynamics(model.with_payload(last, 0.0), motion)[0]
+    np.testing.assert_array_equal(nothing, found)
+
+    def height(angles):
+        pose = forward_kinematics(model, angles[None], last).pose
+        return (pose @ [0.0, 0.0, 0.1, 1.0])[2]
+
+    steps = 1e-5 * np.eye(6)
+    slope = [(height(q + step) - height(q - step)) / 2e-5 for step in steps]
+    loaded = inverse_dynamics(model.with_payload(last, 2.5, (0.0, 0.0, 0.1)), motion)[0]
+    np.testing.assert_allclose(loaded - found, 2.5 * 9.81 * np.array(slope), atol=1e-8)

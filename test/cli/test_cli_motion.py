@@ -177,14 +177,9 @@ def test_every_verdict_names_what_has_no_limit(motion, tmp_path, capsys):
         assert 'torque rate of shoulder (up to ' in text
 
 
-def test_standstills_are_dropped_on_request(pausing, capsys):
-    arguments = ('retime', 'two_link', pausing)
-    kept, dropped = (
-        as_json(capsys, *arguments),
-        as_json(capsys, *arguments, '--drop-standstills'),
-    )
-    assert (kept['standstill'], dropped['standstill']) == (pytest.approx(1.0), 0.0)
-    assert kept['duration'] - dropped['duration'] == pytest.approx(1.0, abs=1e-6)
+def test_standstills_are_kept(pausing, capsys):
+    kept = as_json(capsys, 'retime', 'two_link', pausing)
+    assert kept['standstill'] == pytest.approx(1.0)
 
 
 def test_wrenches_are_stretched_with_the_motion(tmp_path, capsys):

@@ -140,21 +140,41 @@ def noise_of(times, motion):
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize('what', ['1e-5 rad', 'encoder', 'velocity'])
+@pytest.mark.parametrize('what', ['1e-5 rad', 'encoder'])
 def test_measured_positions_are_recognised_and_the_way_out_is_said(what):
     random = np.random.default_rng(0)
     times, motion = at(250)
-    motion = motion[:, : 2 if what == 'velocity' else 1].copy()
+    motion = motion[:, :1].copy()
     if what == 'encoder':
-        motion = np.round(motion / 1e-4) * 1e-4
+        motion = np.round(motion * 2**16) / 2**16
     else:
-        size = 1e-3 if what == 'velocity' else 1e-5
-        motion[:, -1] += size * random.standard_normal(motion[:, -1].shape)
+        motion += 1e-5 * random.standard_normal(motion.shape)
     (remark,) = noise_of(times, motion)
-    assert remark.startswith(
-        f'The {"velocity" if what == "velocity" else "position"} of panda_'
-    )
+    assert remark.startswith('The position of panda_')
     assert '--derivatives estimate' in remark
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('wrong', ['late', 'noisy', 'late acceleration'])
+def test_derivatives_that_would_make_a_spline_oscillate_are_left_out(wrong):
+    random = np.random.default_rng(0)
+    times, motion = at(250)
+    recorded, k = motion[:, :2].copy(), 1
+    if wrong == 'late':
+        recorded[:, 1] = REFERENCE.motion(np.maximum(times - 0.01, 0.0))[:, 1]
+    elif wrong == 'noisy':
+        recorded[:, 1] += 1e-3 * random.standard_normal(recorded[:, 1].shape)
+    else:
+        recorded, k = motion[:, :3].copy(), 2
+        recorded[:, 2] = REFERENCE.motion(np.maximum(times - 0.01, 0.0))[:, 2]
+    _, found, remarks = to_motion(MODEL, samples(times, recorded))
+    said = f'The {("position", "velocity", "acceleration")[k]} is not used'
+    assert any(remark.startswith(said) for remark in remarks)
+    off = np.abs(found - motion[:, :5])[50:-50].max(axis=(0, 2))
+    assert (off < 2e-3 * np.abs(motion[:, :5]).max(axis=(0, 2))).all()
+    for orders in (2, 3):
+        remarks = to_motion(MODEL, samples(times, motion[:, :orders].round(6)))[2]
+        assert not any('not used' in remark for remark in remarks)
 
 
 def test_times_from_long_ago_do_not_disturb_the_derivatives():

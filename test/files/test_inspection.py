@@ -1,11 +1,14 @@
 """One judgement of what a file holds, whichever way its motion is taken."""
 
+import re
+
 import numpy as np
 import pytest
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.errors import MotionError
 from hodyn_ros.files import Samples, compute, to_motion
+from hodyn_ros.files.inspection import inspect
 
 BODY = (
     '<inertial><origin xyz="0.02 0.01 0.1"/><mass value="{}"/><inertia ixx="0.01" iyy="0.012" '
@@ -148,3 +151,110 @@ def test_millimetres_are_refused_and_continuous_joints_turn_as_far_as_they_like(
     with pytest.raises(MotionError, match='j1 is at .* expected metres.*millimetres'):
         to_motion(sliding, samples(TIMES, sine((400.0, 0.1, 0.1)), sliding))
     to_motion(sliding, samples(TIMES, sine((0.3, 0.1, 500.0)), sliding))
+
+
+def remarks_on(times, motion, model=MODEL, **more):
+    return to_motion(model, samples(times, motion, model), **more)[2]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('noise', [0.0, 1e-4])
+@pytest.mark.parametrize('held', [2, 5])
+def test_held_values_are_used_once(noise, held):
+    truth = true_motion(TIMES)[:400:held, :1]
+    truth = truth + noise * np.random.default_rng(0).standard_normal(truth.shape)
+    found = to_motion(MODEL, samples(TIMES, np.repeat(truth, held, axis=0)))
+    np.testing.assert_allclose(found[0], TIMES[::held], rtol=0.0, atol=1e-12)
+    assert any(f'held for about {held} samples' in remark for remark in found[2])
+    alone = to_motion(MODEL, samples(TIMES[::held], truth))
+    np.testing.assert_array_equal(found[1], alone[1])
+
+
+def test_what_stands_still_or_creeps_is_not_taken_for_held():
+    resting = true_motion(np.minimum(TIMES, 1.0), 1)
+    creeping = np.round(1e-4 * TIMES, 6)[:, None, None] * np.ones(3)
+    for motion in (resting, creeping, np.round(true_motion(TIMES, 1), 2)):
+        assert len(to_motion(MODEL, samples(TIMES, motion))[0]) == len(TIMES)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('wrong', ['spike', 'frozen', 'zeros'])
+def test_steps_that_no_joint_makes_are_told_with_joint_and_time(wrong):
+    recorded = true_motion(TIMES, 1)
+    if wrong == 'spike':
+        recorded[150, 0, 1] += 0.5
+    elif wrong == 'frozen':
+        recorded[100:106] = recorded[100]
+    else:
+        recorded[:5] = 0.0
+    where = {
+        'spike': r'j2 jumps by -?0\.5',
+        'frozen': r'1\.05 to 1\.06 s',
+        'zeros': r'0\.04 to 0\.05 s',
+    }
+    text = ' '.join(remarks_on(TIMES, recorded))
+    assert re.search(where[wrong], text) and 'jumps' in text
+    assert 'jumps' not in ' '.join(remarks_on(TIMES, true_motion(TIMES, 1)))
+
+
+def test_joints_far_faster_than_their_limits_are_told_as_other_units():
+    text = ' '.join(remarks_on(TIMES, np.rad2deg(true_motion(TIMES, 1)) * [1.0, 0.0, 1.0]))
+    assert re.search(r'j\d moves \d\d times as fast as its limit of velocity', text)
+
+
+def test_numbers_of_samples_in_place_of_times_are_told():
+    text = ' '.join(remarks_on(np.arange(400.0), true_motion(TIMES, 1)))
+    assert 'are they numbers of samples?' in text
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('derivatives', ['spline', 'estimate', 'auto'])
+@pytest.mark.parametrize('orders', [1, 3, 4])
+def test_a_gap_is_told_however_the_motion_is_taken(derivatives, orders):
+    kept = (TIMES < 1.0) | (TIMES > 1.6)
+    remarks = remarks_on(
+        TIMES[kept], true_motion(TIMES, orders)[kept], derivatives=derivatives
+    )
+    assert any(
+        'no samples for 0.62 s, a gap from 0.99 to 1.61 s' in remark for remark in remarks
+    )
+
+
+def test_what_happens_in_a_gap_contradicts_nothing():
+    times = np.arange(0.0, 4.0, 0.002)
+    truth = true_motion(times, 4)
+    for begin in np.arange(0.3, 3.0, 0.1):
+        kept = (times < begin) | (times > begin + 0.6)
+        found = to_motion(MODEL, samples(times[kept], truth[kept]), derivatives='given')
+        np.testing.assert_array_equal(found[1], truth[kept])
+
+
+def test_a_clock_that_jumps_ahead_leaves_samples_and_not_waypoints():
+    times = TIMES + 3600.0 * (TIMES >= 2.0)
+    found = to_motion(MODEL, samples(times, true_motion(TIMES, 1)))
+    truth = true_motion(TIMES)
+    np.testing.assert_array_equal(found[0], times)
+    inner = np.r_[20:180, 220:380]
+    off = np.abs(found[1] - truth)[inner, :3].max(axis=(0, 2))
+    assert (off < 1e-3 * np.abs(truth).max(axis=(0, 2))[:3]).all()
+
+
+def test_a_derivative_that_joints_lack_is_left_out():
+    recorded = true_motion(TIMES, 2)
+    recorded[:, 1, 2] = np.nan
+    found = to_motion(MODEL, samples(TIMES, recorded))
+    np.testing.assert_array_equal(
+        found[1], to_motion(MODEL, samples(TIMES, recorded[:, :1]))[1]
+    )
+    assert any('some joints alone are not used' in remark for remark in found[2])
+
+
+def test_all_commands_judge_a_recording_alike():
+    random = np.random.default_rng(0)
+    noisy = true_motion(TIMES, 1) + 1e-4 * random.standard_normal((len(TIMES), 1, 3))
+    given = samples(TIMES, noisy)
+    assert inspect(MODEL, given).kind == 'measured'
+    assert compute(MODEL, given).source == 'measured'
+    for motion, kind in ((true_motion(TIMES, 1), 'samples'), (noisy[::20], 'waypoints')):
+        times = TIMES[:: 400 // len(motion)]
+        assert inspect(MODEL, samples(times, motion)).kind == kind

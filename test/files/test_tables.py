@@ -232,6 +232,15 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(table):
     assert [path.name for path in table.parent.iterdir()] == [table.name]
 
 
+def test_a_file_larger_than_memory_is_refused_with_both_figures(tmp_path):
+    path = tmp_path / 'x.csv'
+    path.write_text(f'{AB}\n0.001,1.25\n')
+    with path.open('r+b') as file:
+        file.truncate(10**13)  # sparse
+    with pytest.raises(FileError, match=r'about \S+ GB of memory are needed, but \S+ GB'):
+        read_motion(path)
+
+
 def test_units_and_provenance_come_back(table):
     made = Provenance(
         'arm', '/home/me/arm.urdf', 64 * 'a', ('gravity 0 0 0', 'up to tool'), '9'

@@ -67,7 +67,7 @@ def test_an_exact_model_leaves_the_noise(model):
 
 def test_other_units_are_remarked_where_some_joints_agree(model):
     record = recorded(cases.RigidRobot.random(5))
-    record.effort[:, 3] *= 0.01
+    record.effort[..., 3] *= 0.01
     remarks = ' '.join(compare(model, record).remarks)
     assert 'panda_joint4 0.01' in remarks and 'before the gear' in remarks
 

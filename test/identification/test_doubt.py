@@ -132,3 +132,15 @@ def test_deviations_hold_what_comes_again_with_the_motion_and_nothing_explains()
     size = np.abs(errors(small, found))
     assert np.mean(size < 1.96) > 0.85
     assert np.mean(found.doubt.factor * size < 1.96) < 0.85  # without it
+
+
+def test_deviations_hold_friction_that_falls_while_the_robot_warms_up():
+    small = doubts.small(4)
+    speed = np.gradient(small.record['position'], small.record['time'], axis=0)
+    cold = np.linspace(0.4, -0.4, len(speed))[:, None] * np.sign(speed)
+    found = identify(*of(small, effort=lambda x: x + cold), validation=())
+    assert 1.25 < found.doubt.factor < 4.0
+    assert f'deviations are {found.doubt.factor:.3g} times as large' in found.doubt.sentence
+    size = np.abs(errors(small, found))
+    assert np.mean(size < 1.96) > 0.93
+    assert np.mean(found.doubt.factor * size < 1.96) < 0.93  # without it

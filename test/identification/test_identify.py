@@ -142,10 +142,11 @@ def test_motors_of_another_topic_are_taken_at_the_times_of_the_joints():
     joints = Samples(names, times, q[:, None], effort=q, start=start)
     motors = Samples(names[::-1], shifted, moved[:, None], effort=2.0 * moved, start=start)
     both = with_motors(joints, motors)
-    known = np.isfinite(both.motor_position[:, 0])
+    position, torque = both.by_joint('motor_position'), both.by_joint('motor_torque')
+    known = np.isfinite(position[:, 0])
     assert known.sum() == 50
-    np.testing.assert_allclose(both.motor_position[known], q[known], atol=2e-5)
-    np.testing.assert_allclose(both.motor_torque[known], 2.0 * q[known], atol=4e-5)
+    np.testing.assert_allclose(position[known], q[known], atol=2e-5)
+    np.testing.assert_allclose(torque[known], 2.0 * q[known], atol=4e-5)
 
 
 def test_arguments_are_checked():

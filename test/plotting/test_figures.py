@@ -28,8 +28,8 @@ from hodyn_ros.plotting import (
     plot_portraits,
     plot_stop,
 )
-from hodyn_ros.plotting.panels import energy_balance, shown_range
-from hodyn_ros.plotting.series import Range, checked_results
+from hodyn_ros.plotting.checked import checked_results
+from hodyn_ros.plotting.panels import Range, energy_balance, shown_range
 
 pytest.importorskip('matplotlib', reason='matplotlib is not installed')
 
