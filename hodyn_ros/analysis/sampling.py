@@ -17,7 +17,7 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import RequestError, TrajectoryError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
-from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion
+from hodyn_ros.trajectory.motion import BLOCK, PiecewiseMotion
 from hodyn_ros.typing import Array, Indices
 from hodyn_ros.units import NANOSECONDS
 

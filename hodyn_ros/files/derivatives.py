@@ -26,11 +26,11 @@ from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import DERIVATIVES, listed
-from hodyn_ros.trajectory.piecewise import divided_times
-from hodyn_ros.trajectory.planning import Waypoints, plan_motion
+from hodyn_ros.trajectory.planning import plan_motion
 from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.smoother import Smoother, runs
-from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline, fit_spline
+from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
+from hodyn_ros.trajectory.waypoints import STANDSTILL, Waypoints, divided_times
 
 _RATE = 100.0  # samples per second between waypoints, if nothing else is asked for [Hz]
 _SPLINE_ORDERS = 5  # of the motion of a spline: position to snap

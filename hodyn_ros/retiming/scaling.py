@@ -28,7 +28,7 @@ from hodyn_ros.model.violations import (
     worst_violations,
 )
 from hodyn_ros.names import listed
-from hodyn_ros.trajectory.piecewise import position_extremes
+from hodyn_ros.trajectory.motion import position_extremes
 from hodyn_ros.typing import Array, Indices
 
 if TYPE_CHECKING:

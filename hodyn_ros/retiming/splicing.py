@@ -22,9 +22,10 @@ from hodyn_ros.model.limits import MotionLimits, velocity_use
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import find_position_violations, tightened
 from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
-from hodyn_ros.trajectory.piecewise import PiecewiseMotion, taylor_weights
-from hodyn_ros.trajectory.planning import Waypoints, waypoints_in_order
+from hodyn_ros.trajectory.motion import PiecewiseMotion, taylor_weights
+from hodyn_ros.trajectory.planning import waypoints_in_order
 from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.trajectory.waypoints import Waypoints
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from hodyn_ros.retiming.scaling import (
     stretched,
 )
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion, spline_of_degree_5
-from hodyn_ros.trajectory.piecewise import divided_times
+from hodyn_ros.trajectory.waypoints import divided_times
 from hodyn_ros.typing import Array
 from hodyn_ros.units import NANOSECONDS
 

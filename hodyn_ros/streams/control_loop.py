@@ -48,7 +48,7 @@ from hodyn_ros.streams.supervisor import (
     Watch,
 )
 from hodyn_ros.streams.timeline import NANOSECONDS, State, at_rest, check_age
-from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.motion import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.typing import Array
 

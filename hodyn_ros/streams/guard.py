@@ -11,7 +11,7 @@ from hodyn_ros.lie.jets import Jet, compose
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import LimitCheck, find_violations
-from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.motion import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.typing import Array
 

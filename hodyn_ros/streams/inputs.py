@@ -15,7 +15,7 @@ import numpy as np
 from hodyn_ros.control.values import shifted
 from hodyn_ros.errors import StaleError
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline, at_rest
-from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.motion import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.typing import Array
 

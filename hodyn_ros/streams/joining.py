@@ -19,15 +19,15 @@ from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import unit_of
 from hodyn_ros.streams.timeline import LAST_END, at_rest
-from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.motion import PiecewiseMotion
 from hodyn_ros.trajectory.planning import (
     MotionPlan,
     StartState,
-    Waypoints,
     check_joint_names,
     plan_motion,
 )
 from hodyn_ros.trajectory.spline import fit_spline, stop_motion
+from hodyn_ros.trajectory.waypoints import Waypoints
 from hodyn_ros.typing import Array
 
 MULTIPLE = 10.0

@@ -18,7 +18,7 @@ from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.streams.following import Following
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline, at_rest
-from hodyn_ros.trajectory.piecewise import position_extremes
+from hodyn_ros.trajectory.motion import position_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
 from hodyn_ros.typing import Array
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hodyn_ros.errors import MotionError, StaleError, TrajectoryError
-from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.motion import PiecewiseMotion
 from hodyn_ros.typing import Array
 
 NANOSECONDS = 1_000_000_000  # in a second

@@ -2,11 +2,10 @@
 
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion, spline_of_degree_5
-from hodyn_ros.trajectory.piecewise import Extremes, PiecewiseMotion, position_extremes
+from hodyn_ros.trajectory.motion import Extremes, PiecewiseMotion, position_extremes
 from hodyn_ros.trajectory.planning import (
     MotionPlan,
     StartState,
-    Waypoints,
     deviation_from_jtc,
     plan_motion,
 )
@@ -14,6 +13,7 @@ from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids, panda_sw
 from hodyn_ros.trajectory.rounding import Fitted, fit_waypoints
 from hodyn_ros.trajectory.smoother import Smoothed, Smoother, smooth
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline, stop_motion
+from hodyn_ros.trajectory.waypoints import Waypoints
 
 __all__ = [
     'DerivativeEstimator',

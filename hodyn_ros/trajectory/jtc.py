@@ -8,7 +8,6 @@ interpolation method `splines`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import factorial, perm
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,22 +15,16 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import finite_array
 from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory.piecewise import (
-    PiecewiseMotion,
-    checked_positions,
-    checked_rows,
-    checked_times,
-    continuous_derivative,
-)
+from hodyn_ros.trajectory.motion import HIGHEST_DERIVATIVE, PiecewiseMotion, hermite
+from hodyn_ros.trajectory.waypoints import checked_positions, checked_rows, checked_times
 from hodyn_ros.typing import Array, Indices
 from hodyn_ros.units import NANOSECONDS
 
 _DEGREE = 5
 
-# _DERIVATIVE[k, j]: k-th derivative of x^j at x = 1.
-_DERIVATIVE = np.array(
-    [[float(perm(j, k)) for j in range(_DEGREE + 1)] for k in range(_DEGREE + 1)]
-)
+# Jump of a derivative, relative to the size of the motion next to it, up to which it is rounding:
+# that of the waypoints, which the coefficients of degree 5 enlarge by some hundreds.
+_ROUNDING = 1e4 * float(np.finfo(np.float64).eps)
 
 
 @shown
@@ -108,14 +101,20 @@ def jtc_motion(
             'joint_trajectory_controller does not interpolate between such points. Give '
             'velocities too, leave the accelerations out, or use the spline.'
         )
-    expansions = jtc_expansions(times, positions, velocities, accelerations)
+    h, states = np.diff(times), np.stack([positions, velocities, accelerations], axis=1)
+    expansions = np.zeros((len(h), 2, _DEGREE + 1, positions.shape[1]))
+    with np.errstate(all='ignore'):
+        for m in (1, 2, 3):
+            which = np.flatnonzero(degrees == 2 * m - 1)
+            rows = states[which, :m], states[which + 1, :m]
+            expansions[which, :, : 2 * m] = hermite(h[which], *rows)
     if not np.all(np.isfinite(expansions)):
         raise TrajectoryError(
             'The motion through these waypoints cannot be computed in double precision: the '
             f'shortest time between waypoints is {float(np.diff(times).min())!r} s. Check the '
             'units and merge waypoints that are too close.'
         )
-    return JtcMotion(times, expansions, continuous_derivative(times, expansions), degrees)
+    return JtcMotion(times, expansions, _continuous(times, expansions), degrees)
 
 
 def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
@@ -218,58 +217,16 @@ def segment_degrees(velocities: Array, accelerations: Array) -> Indices:
     return degrees
 
 
-def jtc_expansions(
-    times: Array, positions: Array, velocities: Array, accelerations: Array
-) -> Array:
-    """Compute derivatives 0 to 5 at both ends of every segment, shape (N - 1, 2, 6, n).
-
-    Of what is not given, the rows are NaN; in segments that the controller does not interpolate,
-    the derivatives are.
-
-    Parameters
-    ----------
-    times : ndarray, shape (N,)
-        [s]
-    positions : ndarray, shape (N, n)
-        [rad] or [m].
-    velocities, accelerations : ndarray, shape (N, n)
-
-    Returns
-    -------
-    ndarray, shape (N - 1, 2, 6, n)
-        [rad/s^k] or [m/s^k].
-    """
-    degrees = segment_degrees(velocities, accelerations)
-    h, rise = np.diff(times)[:, None], np.diff(positions, axis=0)
-    # Coefficients in (t - t_i) / h, lowest degree first.
-    coefficients = np.zeros((len(h), _DEGREE + 1, positions.shape[1]))
-    expansions = np.empty((len(h), 2, _DEGREE + 1, positions.shape[1]))
-    with np.errstate(all='ignore'):
-        coefficients[:, 0], coefficients[:, 1] = positions[:-1], rise
-        # What the polynomial that starts as the first point does misses of the second one.
-        v = velocities[:-1] * h
-        p_gap, v_gap = rise - v, velocities[1:] * h - v
-        cubic = v, 3.0 * p_gap - v_gap, v_gap - 2.0 * p_gap
-        a = accelerations[:-1] * h**2
-        p_gap, v_gap = p_gap - 0.5 * a, v_gap - a
-        a_gap = accelerations[1:] * h**2 - a
-        quintic = (
-            v,
-            0.5 * a,
-            10.0 * p_gap - 4.0 * v_gap + 0.5 * a_gap,
-            -15.0 * p_gap + 7.0 * v_gap - a_gap,
-            6.0 * p_gap - 3.0 * v_gap + 0.5 * a_gap,
-        )
-        for degree, columns in ((3, cubic), (5, quintic)):
-            for k, values in enumerate(columns, start=1):
-                coefficients[degrees == degree, k] = values[degrees == degree]
-        coefficients[degrees == 0] = np.nan
-        for k in range(_DEGREE + 1):
-            expansions[:, 0, k] = factorial(k) * coefficients[:, k] / h**k
-            expansions[:, 1, k] = (_DERIVATIVE[k] @ coefficients) / h**k
-    # What both ends have is met without rounding.
-    for k, rows in ((0, positions), (1, velocities), (2, accelerations)):
-        met = degrees > 2 * k
-        expansions[met, 0, k] = rows[:-1][met]
-        expansions[met, 1, k] = rows[1:][met]
-    return expansions
+def _continuous(times: Array, expansions: Array) -> int:
+    """Highest derivative, of the first four, up to which none jumps; see `PiecewiseMotion`."""
+    h = np.diff(times)[:, None]
+    powers = h[:, None] ** np.arange(expansions.shape[2])[:, None]
+    size = (np.abs(expansions).max(axis=1) * powers).max(axis=1)
+    # A duration is as uncertain as the times that it is the difference of.
+    size += np.abs(times).max() * np.abs(expansions[:, :, 1]).max(axis=1)
+    size = np.maximum(size[:-1], size[1:])
+    orders = slice(1, HIGHEST_DERIVATIVE + 1)
+    jump = np.abs(expansions[1:, 0, orders] - expansions[:-1, 1, orders])
+    jump *= np.minimum(powers[:-1, orders], powers[1:, orders])
+    fits = np.all(jump <= _ROUNDING * size[:, None], axis=(0, 2))
+    return int(np.logical_and.accumulate(fits).sum())

@@ -7,7 +7,7 @@ state, and what joints do that are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,28 +19,21 @@ from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.names import INTERPOLATIONS, joint_order, listed
 from hodyn_ros.trajectory.jtc import (
     JtcMotion,
-    jtc_expansions,
     jtc_motion,
     segment_degrees,
     upsampled_velocities,
 )
-from hodyn_ros.trajectory.piecewise import (
-    BLOCK,
+from hodyn_ros.trajectory.motion import (
+    DEGREE,
     Extremes,
-    Immutable,
-    checked_positions,
-    checked_rows,
-    checked_times,
-    largest_values,
+    PiecewiseMotion,
     position_extremes,
+    taylor_weights,
 )
 from hodyn_ros.trajectory.rounding import fit_waypoints
-from hodyn_ros.trajectory.spline import (
-    ORDER,
-    QUANTITIES,
-    STANDSTILL,
-    MotionSpline,
-)
+from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, MotionSpline
+from hodyn_ros.trajectory.waypoints import STANDSTILL, Immutable, checked_rows
+from hodyn_ros.trajectory.waypoints import Waypoints as Waypoints
 from hodyn_ros.typing import Array
 
 HOLD_DURATION = 1.0
@@ -61,62 +54,6 @@ _NOTICEABLE = 1e-3
 # Part of the range of a joint's waypoints from which on a deviation is worth a remark. Motions
 # through positions alone, evenly spaced, mostly stay below.
 _LARGE_DEVIATION = 0.5
-
-
-@shown
-@dataclass(frozen=True, eq=False)
-class Waypoints(Immutable):
-    """Points of a joint trajectory; immutable.
-
-    Raises
-    ------
-    TrajectoryError
-        If there is no joint or no point, shapes do not fit, times do not increase strictly, a
-        point has no positions, or a value is infinite or NaN where its row is given.
-    """
-
-    joint_names: tuple[str, ...]
-    """Names of the n joints, in the order of the columns."""
-    times: Array
-    """Times from the start of the N points, shape (N,) [s]."""
-    positions: Array
-    """Shape (N, n) [rad] or [m]."""
-    velocities: Array = None  # type: ignore[assignment]
-    """Shape (N, n) [rad/s] or [m/s]; rows of NaN where a point has none. None: all such rows."""
-    accelerations: Array = None  # type: ignore[assignment]
-    """Shape (N, n) [rad/s^2] or [m/s^2]; likewise."""
-
-    def __post_init__(self) -> None:
-        names = tuple(self.joint_names)
-        if not names:
-            raise TrajectoryError(
-                'joint_names is empty, expected the name of at least one joint.'
-            )
-        times = checked_times(self.times, fewest=1)
-        shape = (len(times), len(names))
-        fields = {
-            'times': times,
-            'positions': checked_positions(self.positions, len(times), names),
-            'velocities': checked_rows(self.velocities, 'velocities', shape, names)[0],
-            'accelerations': checked_rows(
-                self.accelerations, 'accelerations', shape, names
-            )[0],
-        }
-        object.__setattr__(self, 'joint_names', names)
-        for field, array in fields.items():
-            object.__setattr__(self, field, array)
-        super().__post_init__()
-
-    @property
-    def rows(self) -> tuple[Array, Array, Array]:
-        """Positions, velocities and accelerations.
-
-        Returns
-        -------
-        positions, velocities, accelerations : ndarray, shape (N, n)
-            Rows of NaN where a point has none.
-        """
-        return self.positions, self.velocities, self.accelerations
 
 
 class StartState(NamedTuple):
@@ -210,20 +147,29 @@ def plan_motion(
         complete = replace(waypoints, velocities=velocities)
     knots, boundary, remarks = _knots(complete, start, _NEAR if is_spline else 0.0)
     controlled = knots if boundary is None else _closed(knots)
-    moved = (
-        _by_spline(knots, controlled, boundary) if is_spline else _by_controller(controlled)
-    )
-    motion = moved.motion
+    motion: MotionSpline | JtcMotion
+    if is_spline:
+        state = None if boundary is None else boundary.motion[1:]
+        motion, _, rounded = fit_waypoints(
+            knots.times, *knots.rows, start=state, joint_names=names
+        )
+        deviation = deviation_from_jtc(motion, controlled)
+    else:
+        motion, rounded = jtc_motion(controlled.times, *controlled.rows), ()
+        deviation = np.zeros(len(names))
+    extremes = position_extremes(motion)
+    if is_spline and boundary is not None and boundary.in_progress:
+        _refuse_swing(knots, boundary.motion, extremes)
     joined, at_start = _beginning(motion, names, start, boundary)
-    given = _told(waypoints)
+    supplied = ' '.join((_supplied(motion), *rounded))
     return MotionPlan(
         motion=motion,
         interpolation=interpolation,
         continuous_derivative=min(motion.continuous_derivative, joined),
-        deviation_from_jtc=moved.deviation,
-        extremes=moved.extremes,
-        remarks=(given, *remarks, _begin(motion, boundary), *held, moved.supplied),
-        warnings=(*moved.warnings, *at_start, *jtc_remarks(controlled)),
+        deviation_from_jtc=deviation,
+        extremes=extremes,
+        remarks=(_given(waypoints), *remarks, _begin(motion, boundary), *held, supplied),
+        warnings=(*_swing(controlled, deviation), *at_start, *jtc_remarks(controlled)),
     )
 
 
@@ -234,88 +180,42 @@ def _closed(knots: Waypoints) -> Waypoints:
     return replace(knots, accelerations=accelerations)
 
 
-def _told(waypoints: Waypoints) -> str:
+def _given(waypoints: Waypoints) -> str:
     """Remark on what was given."""
-    N, count = len(waypoints.times), np.count_nonzero
+    N, (v, a) = len(waypoints.times), (~np.isnan(row[:, 0]) for row in waypoints.rows[1:])
     return (
-        f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, '
-        f'{count(~np.isnan(waypoints.velocities[:, 0]))} with velocities, '
-        f'{count(~np.isnan(waypoints.accelerations[:, 0]))} with accelerations.'
+        f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, {v.sum()} with velocities, '
+        f'{a.sum()} with accelerations.'
     )
 
 
-class _Moved(NamedTuple):
-    """A motion through knots; see `MotionPlan`."""
-
-    motion: MotionSpline | JtcMotion
-    extremes: Extremes
-    deviation: Array
-    supplied: str  # what was added to the knots, a remark
-    warnings: tuple[str, ...]
-
-
-def _by_spline(
-    knots: Waypoints, controlled: Waypoints, boundary: StartState | None
-) -> _Moved:
-    """Motion of class C4, from a start state if it begins there.
-
-    Parameters
-    ----------
-    knots : Waypoints
-        What the motion goes through, the start state first if it begins there.
-    controlled : Waypoints
-        The same for the controller, with which it is compared.
-    boundary : StartState or None
-        Where it begins.
-
-    Returns
-    -------
-    _Moved
-
-    Raises
-    ------
-    TrajectoryError
-        If a motion in progress would swing far beyond the waypoints, or these are too dense for
-        their digits.
-    """
-    state = None if boundary is None else boundary.motion[1:]
-    motion, _, rounded = fit_waypoints(
-        knots.times, *knots.rows, start=state, joint_names=knots.joint_names
-    )
-    extremes = position_extremes(motion)
-    if boundary is not None and boundary.in_progress:
-        _refuse_swing(knots, boundary.motion, extremes)
-    deviation = _deviation(motion, controlled)
-    counts = np.sum(~motion.given[:, 1:], axis=0)
-    what = ', '.join(f'{name} at {count}' for name, count in zip(QUANTITIES[1:], counts))
-    supplied = f'The spline of class C4 supplies, of {len(motion.given)} knots, {what}.'
-    supplied = ' '.join((supplied, *rounded))
-    large = np.maximum(_LARGE_DEVIATION * np.ptp(controlled.positions, axis=0), _NOTICEABLE)
-    warnings: tuple[str, ...] = ()
-    if np.any(deviation > large):
-        joints = _by_joint(deviation, knots.joint_names, large)
-        warnings = (
-            'Between the waypoints the motion leaves the interpolation of '
-            'joint_trajectory_controller by a large part of its range (largest difference: '
-            f'{joints} rad or m). Give waypoints that are denser or more evenly spaced in time.',
-        )
-    return _Moved(motion, extremes, deviation, supplied, warnings)
-
-
-def _by_controller(knots: Waypoints) -> _Moved:
-    """Motion of joint_trajectory_controller."""
-    motion = jtc_motion(knots.times, *knots.rows)
+def _supplied(motion: MotionSpline | JtcMotion) -> str:
+    """Remark on what was added to the waypoints."""
+    if isinstance(motion, MotionSpline):
+        counts = zip(QUANTITIES[1:], np.sum(~motion.given[:, 1:], axis=0))
+        what = ', '.join(f'{name} at {count}' for name, count in counts)
+        return f'The spline of class C4 supplies, of {len(motion.given)} knots, {what}.'
     k = motion.continuous_derivative
-    supplied = 'The motion is that of joint_trajectory_controller, which '
-    if k == ORDER - 1:
-        supplied += 'here is continuous up to the snap.'
-    else:
-        supplied += (
-            f'is continuous up to the {QUANTITIES[k]}; the {QUANTITIES[k + 1]} and all that '
-            'depends on it jumps at waypoints.'
-        )
-    deviation = np.zeros(len(knots.joint_names))
-    return _Moved(motion, position_extremes(motion), deviation, supplied, ())
+    how = (
+        'here is continuous up to the snap'
+        if k == ORDER - 1
+        else f'is continuous up to the {QUANTITIES[k]}; the {QUANTITIES[k + 1]} and all that '
+        'depends on it jumps at waypoints'
+    )
+    return f'The motion is that of joint_trajectory_controller, which {how}.'
+
+
+def _swing(waypoints: Waypoints, deviation: Array) -> tuple[str, ...]:
+    """Warning of joints that leave the motion of the controller far, if there are any."""
+    large = np.maximum(_LARGE_DEVIATION * np.ptp(waypoints.positions, axis=0), _NOTICEABLE)
+    if not np.any(deviation > large):
+        return ()
+    return (
+        'Between the waypoints the motion leaves the interpolation of '
+        'joint_trajectory_controller by a large part of its range (largest difference: '
+        f'{_by_joint(deviation, waypoints.joint_names, large)} rad or m). Give waypoints that are '
+        'denser or more evenly spaced in time.',
+    )
 
 
 def _begin(motion: MotionSpline | JtcMotion, boundary: StartState | None) -> str:
@@ -355,41 +255,23 @@ def _beginning(
     if boundary is not None:
         initial, state = motion(motion.start_time), boundary.motion
         same = np.isnan(state) | np.isclose(initial, state, rtol=1e-9, atol=STANDSTILL)
-        k = int(np.sum(np.logical_and.accumulate(same.all(axis=1))))
+        k = int(np.logical_and.accumulate(same.all(axis=1)).sum())
         if k == ORDER:
             return ORDER - 1, []
         unit = '/s' if k == 1 else f'/s^{k}'
         jump = _by_joint(np.abs(initial[k] - state[k]), names, STANDSTILL)
         text = f'Where the motion begins, the {QUANTITIES[k]} jumps ({jump} rad{unit} or m{unit}).'
         return k - 1, [text]
-    if start is None or not motion.start_time <= start.time <= motion.end_time:
-        return ORDER - 1, []
-    distance = np.abs(motion(start.time, 0)[0] - start.motion[0])
-    if not np.any(distance > _NOTICEABLE):
-        return ORDER - 1, []
-    text = (
-        f'At {start.time:g} s the robot is away from the motion by '
-        f'{_by_joint(distance, names, _NOTICEABLE)} rad or m, since a waypoint lies there '
-        'or before; the controller would jump.'
-    )
-    return ORDER - 1, [text]
-
-
-def _deviation(motion: MotionSpline, waypoints: Waypoints) -> Array:
-    """How far a motion leaves that of the controller; see `deviation_from_jtc`.
-
-    Of a motion through some of the waypoints, at all of them and in their middles.
-    """
-    if len(motion.times) == len(waypoints.times):
-        return deviation_from_jtc(motion, waypoints)
-    if np.any(segment_degrees(*waypoints.rows[1:]) == 0):
-        return np.full(len(waypoints.joint_names), np.nan)
-    times = np.concatenate(
-        [waypoints.times, (waypoints.times[1:] + waypoints.times[:-1]) / 2]
-    )
-    controller = jtc_motion(waypoints.times, *waypoints.rows)
-    largest: Array = np.abs(motion(times, 0) - controller(times, 0))[:, 0].max(axis=0)
-    return largest
+    warnings = []
+    if start is not None and motion.start_time <= start.time <= motion.end_time:
+        distance = np.abs(motion(start.time, 0)[0] - start.motion[0])
+        if np.any(distance > _NOTICEABLE):
+            warnings.append(
+                f'At {start.time:g} s the robot is away from the motion by '
+                f'{_by_joint(distance, names, _NOTICEABLE)} rad or m, since a waypoint lies there '
+                'or before; the controller would jump.'
+            )
+    return ORDER - 1, warnings
 
 
 def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
@@ -398,7 +280,7 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
     Parameters
     ----------
     spline : MotionSpline
-        Through the waypoints.
+        Through the waypoints, or some of them.
     waypoints : Waypoints
         In the order of its columns.
 
@@ -411,32 +293,28 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
     Raises
     ------
     TrajectoryError
-        If the spline has other times or another number of joints than the waypoints.
+        If the spline has other times, or another number of joints than the waypoints.
     """
-    n, durations = len(waypoints.joint_names), np.diff(waypoints.times)
+    n = len(waypoints.joint_names)
     if spline.states.shape[-1] != n:
         raise TrajectoryError(
             f'The spline has {spline.states.shape[-1]} joints, the waypoints have {n}.'
         )
-    if not np.array_equal(spline.times, waypoints.times):
+    inside = np.isin(spline.times, waypoints.times).all()
+    if not inside or {*spline.times[[0, -1]]} != {*waypoints.times[[0, -1]]}:
         raise TrajectoryError(
             f'The spline has {len(spline.times)} waypoints from {spline.start_time!r} s to '
             f'{spline.end_time!r} s, the waypoints have other times.'
         )
-    rows = waypoints.times, *waypoints.rows
-    if np.any(segment_degrees(*rows[2:]) == 0):
+    if np.any(segment_degrees(*waypoints.rows[1:]) == 0):
         return np.full(n, np.nan)
-
-    def differences() -> Iterator[tuple[Array, Array]]:
-        for start in range(0, len(durations), BLOCK):
-            stop = min(start + BLOCK, len(durations))
-            difference = spline.expansions[start:stop].copy()
-            jtc = jtc_expansions(*(row[start : stop + 1] for row in rows))
-            difference[:, :, : jtc.shape[2]] -= jtc
-            yield durations[start:stop], difference
-
-    both, _, _ = largest_values(differences(), n)
-    return np.maximum(both[:n], both[n:])
+    controller = jtc_motion(waypoints.times, *waypoints.rows)
+    first = spline(waypoints.times[:-1], DEGREE)
+    shift = taylor_weights(np.diff(waypoints.times), DEGREE + 1, DEGREE + 1)
+    expansions = np.stack([first, shift @ first], axis=1)
+    expansions[:, :, : controller.expansions.shape[2]] -= controller.expansions
+    both = position_extremes(PiecewiseMotion(waypoints.times, expansions, 0))
+    return np.maximum(both.highest, -both.lowest)
 
 
 def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:
@@ -647,11 +525,8 @@ def _knots(
         )
     remarks = [_left_out(waypoints, start, passed)] if passed else []
     # Waypoints so shortly behind the start that the spline would swing.
-    first = passed
-    while first < len(times) - 1 and times[first] - start.time < near * (
-        times[first + 1] - times[first]
-    ):
-        first += 1
+    close = times[:-1] - start.time < near * np.diff(times)
+    first = passed + int(np.logical_and.accumulate(close[passed:]).sum())
     if first > passed:
         count = first - passed
         which = 'The next waypoint is' if count == 1 else f'The next {count} waypoints are'
@@ -683,14 +558,9 @@ def _refuse_swing(knots: Waypoints, state: Array, extremes: Extremes) -> None:
     """Refuse to lead a motion in progress far away from where it is to go."""
     lowest, highest = knots.positions.min(axis=0), knots.positions.max(axis=0)
     # Where the motion would get to by itself is no surprise.
-    first, carried, power = (
-        float(knots.times[1] - knots.times[0]),
-        np.zeros(len(lowest)),
-        1.0,
+    carried = np.abs(taylor_weights(np.diff(knots.times[:2]), 1, ORDER)[0, 0, 1:]) @ np.abs(
+        state[1:]
     )
-    for k in range(1, ORDER):
-        power *= first / k
-        carried += power * np.abs(state[k])
     reach = highest - lowest + carried + _NOTICEABLE
     swing = np.maximum(extremes.highest - highest, lowest - extremes.lowest)
     if np.any(swing > _LARGEST_SWING * reach):

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory.piecewise import BLOCK, taylor_weights
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 from hodyn_ros.typing import Array, Flags, Indices
 
@@ -183,14 +182,12 @@ def _decimals(values: Array) -> int | None:
 
 def _snap(motion: MotionSpline) -> Array:
     """Largest snap of each segment at its ends and at `_LOOKS` in between, shape (N - 1, n)."""
-    durations = np.diff(motion.times)
     largest: Array = np.abs(motion.expansions[:, :, 4]).max(axis=1)
-    for first in range(0, len(durations), BLOCK):
-        block = slice(first, first + BLOCK)
-        higher = motion.expansions[block, 0, 4:]
-        for part in _LOOKS:
-            weights = taylor_weights(part * durations[block], 1, 6)
-            np.maximum(largest[block], np.abs((weights @ higher)[:, 0]), out=largest[block])
+    for part in _LOOKS:
+        offset, snap = part * np.diff(motion.times)[:, None], np.zeros(1)
+        for j in reversed(range(6)):
+            snap = motion.expansions[:, 0, 4 + j] + snap * offset / (j + 1.0)
+        np.maximum(largest, np.abs(snap), out=largest)
     return largest
 
 

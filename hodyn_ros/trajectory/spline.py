@@ -19,23 +19,25 @@ from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.names import MOTION_NAMES
-from hodyn_ros.trajectory.piecewise import (
-    BLOCK,
+from hodyn_ros.trajectory.motion import (
     DEGREE,
     PiecewiseMotion,
+    hermite,
+    taylor_weights,
+)
+from hodyn_ros.trajectory.waypoints import (
+    STANDSTILL as STANDSTILL,
+)
+from hodyn_ros.trajectory.waypoints import (
     checked_positions,
     checked_rows,
     checked_times,
-    taylor_weights,
+    standing,
 )
 from hodyn_ros.typing import Array, Flags
 
 ORDER = (DEGREE + 1) // 2
 """Derivatives of a state, the zeroth included: position to snap."""
-
-STANDSTILL = float(np.finfo(np.float32).eps)
-"""Velocity [rad/s] and acceleration [rad/s^2] up to which an end of the motion counts as resting;
-joint_trajectory_controller uses the same value for the velocity at the end."""
 
 QUANTITIES = MOTION_NAMES
 """Names of the derivatives of a state."""
@@ -72,9 +74,6 @@ _BELOW, _ABOVE = ORDER, 2 * ORDER - 1
 _WIDTH = _BELOW + 1 + _ABOVE
 # Waypoints whose equations are made together: their matrix fits into the cache.
 _TOGETHER = 256
-
-# Difference of positions, relative to the largest one of the joint, up to which it is rounding.
-_LARGEST_ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
 
 # Integral over [0, 1] of the polynomial of degree 7 with the k-th derivative 1 at 0 and the other
 # first four derivatives, the zeroth included, zero at 0 and at 1.
@@ -164,7 +163,7 @@ def fit_spline(
     times = checked_times(times, fewest=2)
     positions = checked_positions(positions, len(times))
     values, given, fixed = _states_given(positions, velocities, accelerations, start, end)
-    fixed[_standing(times, values, given)] = True
+    fixed[standing(times, values, given)] = True
     fixed |= _lowest_degree(times, fixed)
     spline = MotionSpline(times, *_segments(times, values, fixed), given)
     _check_middles(spline)
@@ -193,11 +192,21 @@ def _states_given(
         values[given[:, k], k] = rows[given[:, k]]
     fixed = given.copy()
     for index, boundary, name in ((0, start, 'start'), (-1, end, 'end')):
-        if boundary is not None:
-            _impose(boundary, name, values[index], given[index])
-            fixed[index] = given[index]
-        elif np.all(np.abs(values[index, 1:]) <= STANDSTILL):
-            fixed[index] = True
+        state, known = values[index, 1:], given[index, 1:]
+        if boundary is None:
+            fixed[index] |= np.all(np.abs(state) <= STANDSTILL)
+            continue
+        rows, asked = checked_rows(boundary, name, state.shape)
+        twice = np.flatnonzero(asked & known & np.any(rows != state, axis=1))
+        if len(twice):
+            k = twice[0]
+            raise TrajectoryError(
+                f'{name} asks for the {QUANTITIES[k + 1]} {rows[k].tolist()}, but the waypoint '
+                f'there has {state[k].tolist()}; give it once, or the same values twice.'
+            )
+        state[asked] = rows[asked]
+        fixed[index, 1:] |= asked
+        known |= asked
     return values, given, fixed
 
 
@@ -255,11 +264,17 @@ def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> M
         )
     start_time = checked_number('start_time', start_time, TrajectoryError, unit='s')
     duration = checked_number('duration', duration, TrajectoryError, above=0.0, unit='s')
-    times = [start_time, start_time + duration]
-    powers = duration ** np.arange(1.0, ORDER)
-    end = values[0] + (_STOPPING * powers) @ values[1:]
-    rest = np.zeros_like(values[1:])
-    return fit_spline(times, [values[0], end], start=values[1:], end=rest)
+    times = np.array([start_time, start_time + duration])
+    end = np.zeros_like(values)
+    end[0] = values[0] + (_STOPPING * duration ** np.arange(1.0, ORDER)) @ values[1:]
+    states = np.stack([values, end])
+    with np.errstate(all='ignore'):
+        expansions = hermite(np.diff(times), states[:1], states[1:])
+    motion = MotionSpline(
+        times, expansions, ORDER - 1, states, np.ones((2, ORDER), np.bool_)
+    )
+    _check_middles(motion)
+    return motion
 
 
 def _check_middles(spline: MotionSpline) -> None:
@@ -267,69 +282,27 @@ def _check_middles(spline: MotionSpline) -> None:
 
     Every segment is evaluated from both of its ends: both must come to the same in its middle.
     """
-    every, fits = np.diff(spline.times), True
-    for first in range(0, len(every), BLOCK):
-        durations = every[first : first + BLOCK]
-        expansions = spline.expansions[first : first + BLOCK]
-        with np.errstate(all='ignore'):
-            from_start, from_end = (
-                taylor_weights(part * durations, ORDER, 2 * ORDER) @ expansions[:, side]
-                for side, part in enumerate((0.5, -0.5))
-            )
-            powers = durations[:, None, None] ** np.arange(DEGREE + 1.0)[:, None]
-            size = np.abs(expansions).max(axis=1) * powers
-            gap = np.abs(from_start - from_end) * powers[:, :ORDER]
-            # The position itself says nothing about the size of the motion, but it is rounded.
-            largest = size[:, 1:].max(axis=(1, 2)) + 1e-6 * size[:, 0].max(axis=1)
-            fits &= bool(np.all(gap.max(axis=(1, 2)) <= _LARGEST_GAP * largest))
-        fits &= bool(np.all(np.isfinite(expansions)))
+    h = np.diff(spline.times)
+    with np.errstate(all='ignore'):
+        powers = h[:, None, None] ** np.arange(DEGREE + 1.0)[:, None]
+        first, last = (
+            taylor_weights(half, ORDER, DEGREE + 1) @ spline.expansions[:, side]
+            for side, half in enumerate((h / 2.0, -h / 2.0))
+        )
+        size = (np.abs(spline.expansions).max(axis=1) * powers).max(axis=2)
+        gap = (np.abs(first - last) * powers[:, :ORDER]).max(axis=(1, 2))
+        # The position itself says nothing about the size of the motion, but it is rounded.
+        largest = size[:, 1:].max(axis=1) + 1e-6 * size[:, 0]
+        fits = np.isfinite(spline.expansions).all() and np.all(
+            gap <= _LARGEST_GAP * largest
+        )
     if not fits:
-        shortest, longest = float(every.min()), float(every.max())
         raise TrajectoryError(
             'The motion through these waypoints cannot be computed in double precision: the times '
-            f'between waypoints are from {shortest!r} s to {longest!r} s, the positions up to '
-            f'{float(np.abs(spline.states[:, 0]).max())!r}. Check the units and merge waypoints '
-            'that are too close.'
+            f'between waypoints are from {float(h.min())!r} s to {float(h.max())!r} s, the '
+            f'positions up to {float(np.abs(spline.states[:, 0]).max())!r}. Check the units and '
+            'merge waypoints that are too close.'
         )
-
-
-def _impose(boundary: ArrayLike, name: str, values: Array, given: Flags) -> None:
-    """Write a boundary condition into the values (5, n) and flags (5,) of the waypoint there."""
-    rows, is_given = checked_rows(boundary, name, (ORDER - 1, values.shape[-1]))
-    for k in range(1, ORDER):
-        row = rows[k - 1]
-        if not is_given[k - 1]:
-            continue
-        if given[k] and not np.array_equal(values[k], row):
-            raise TrajectoryError(
-                f'{name} asks for the {QUANTITIES[k]} {row.tolist()}, but the waypoint there has '
-                f'{values[k].tolist()}; give it once, or the same values twice.'
-            )
-        values[k], given[k] = row, True
-
-
-def _standing(times: Array, values: Array, given: Flags) -> Flags:
-    """Find the waypoints between which the motion stands still, see `fit_spline`; shape (N,)."""
-    with np.errstate(over='ignore'):
-        h, steps = np.diff(times)[:, None], np.diff(values[:, 0], axis=0)
-    can_rest = np.all(np.abs(values[:, 1:]) <= STANDSTILL, axis=(1, 2))
-    rounding = _LARGEST_ROUNDING * np.abs(values[:, 0]).max(axis=0)
-    still = np.all(np.abs(steps) <= rounding, axis=1) & can_rest[:-1] & can_rest[1:]
-    # Single ones between two moving segments on both sides may be where the motion turns back.
-    single = 2 + np.flatnonzero(still[2:-2] & ~still[1:-3] & ~still[3:-1])
-    at_rest = given[:, 1] & can_rest
-    single = single[~(at_rest[single] & at_rest[single + 1])]
-    turns = np.ones(len(single), dtype=np.bool_)
-    with np.errstate(all='ignore'):
-        for side in (-1, 1):
-            near, far = single + side, single + 2 * side
-            rate, farther = steps[near] / h[near], steps[far] / h[far]
-            lead = (h[near] + h[single]) / (h[near] + h[far])
-            missed = np.linalg.norm(rate + lead * (rate - farther), axis=1)
-            turns &= missed <= 0.5 * np.linalg.norm(rate, axis=1)
-    still[single[turns]] = False
-    standing: Flags = np.append(still, False) | np.insert(still, 0, False)
-    return standing
 
 
 def _lowest_degree(times: Array, fixed: Flags) -> Flags:

@@ -47,8 +47,7 @@ from hodyn_ros.names import joint_order, listed
 from hodyn_ros.streams.signals import continued
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import Estimate
-from hodyn_ros.trajectory.piecewise import checked_times
-from hodyn_ros.trajectory.planning import Waypoints
+from hodyn_ros.trajectory.waypoints import Waypoints, checked_times
 
 Array = NDArray[np.float64]
 

@@ -69,14 +69,14 @@ from hodyn_ros.streams.measured import TURN
 from hodyn_ros.streams.motion_stream import Plan, Task
 from hodyn_ros.streams.robot import Robot, ready
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
-from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion, checked_times
+from hodyn_ros.trajectory.motion import BLOCK, PiecewiseMotion
 from hodyn_ros.trajectory.planning import (
     MotionPlan,
     StartState,
-    Waypoints,
     plan_motion,
     waypoints_in_order,
 )
+from hodyn_ros.trajectory.waypoints import Waypoints, checked_times
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base.node_settings import NodeSettings
