@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -147,14 +148,16 @@ def _by_numpy(
     path: Path, head: int, delimiter: str | None, width: int, places: Sequence[int]
 ) -> Sequence[Array]:
     """Columns of a CSV that holds nothing but numbers."""
-    values = np.loadtxt(
-        path,
-        delimiter=delimiter,
-        comments=None,
-        skiprows=head,
-        ndmin=2,
-        encoding='utf-8-sig',
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', UserWarning)  # of no rows, which are refused later
+        values = np.loadtxt(
+            path,
+            delimiter=delimiter,
+            comments=None,
+            skiprows=head,
+            ndmin=2,
+            encoding='utf-8-sig',
+        )
     if values.shape[1] != width:
         raise ValueError('other cells than titles')
     return [values[:, place] for place in places]
