@@ -216,7 +216,7 @@ def _told_use(quantity: Quantity) -> dict[str, str]:
     if not is_limited.any():
         told = 'not checked: no limit is known'
     elif not quantity.is_checked:
-        told = 'not checked: the motion, or --order, does not determine it'
+        told = 'not checked: the motion does not determine it'
     else:
         words = [] if worst is None else [f'by {quantity.owners[worst]}']
         without = [name for name, has in zip(quantity.owners, is_limited) if not has]

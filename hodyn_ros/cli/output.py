@@ -1,30 +1,25 @@
-"""What commands print and write: tables, JSON, notes, progress, and files that are complete."""
+"""What commands print and write: answers, notes, progress, and files that are complete."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
 
 import click
 
-from hodyn_ros.display import Answer, plain
+from hodyn_ros.display import Answer
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files.files import Replacement
 from hodyn_ros.interrupts import cleaned_up
-from hodyn_ros.names import name_of as name_of
-from hodyn_ros.names import number as number
+from hodyn_ros.names import number
 
 PICTURES = ('.png', '.pdf', '.svg')
 """Suffixes of pictures."""
 PAGES = ('.html', '.htm')
 """Suffixes of reports."""
-
-_WIDE = 100_000  # Columns of what is no terminal.
 
 
 def instant(time: float) -> str:
@@ -40,64 +35,6 @@ def instant(time: float) -> str:
     str
     """
     return number(time) if abs(time) < 1e5 else f'{time:.3f}'
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align columns, text to the left and numbers to the right, below titles of some lines.
-
-    A terminal wraps sentences; what programs read is as wide as it needs to be.
-
-    Parameters
-    ----------
-    head : sequence of str
-        Titles; a line break divides one.
-    rows : sequence of sequences of str
-        As many cells as titles.
-
-    Returns
-    -------
-    str
-        Lines without spaces at their ends.
-    """
-    from rich.console import Console
-    from rich.measure import Measurement
-    from rich.padding import Padding
-    from rich.table import Table
-
-    aligned = Table(box=None, padding=(0, 1), collapse_padding=False)
-    for title, column in zip(head, zip(*rows)):
-        is_text = any(cell[:1].isalpha() and cell != 'nan' for cell in column)
-        cells = [*title.split('\n'), *column]
-        if is_text and any(' ' in cell for cell in column):  # sentences
-            cells = [word for cell in cells for word in cell.split()]
-        justify: Literal['left', 'right'] = 'left' if is_text else 'right'
-        aligned.add_column(title, justify=justify, min_width=max(map(len, cells)))
-    for row in rows:
-        aligned.add_row(*row)
-    indented = Padding(aligned, (0, 0, 0, 1))
-    is_terminal = sys.stdout.isatty()
-    console = Console(
-        force_terminal=is_terminal, markup=False, emoji=False, highlight=False
-    )
-    least = Measurement.get(
-        console, console.options.update(max_width=_WIDE), indented
-    ).minimum
-    if not is_terminal or least > console.width:  # nothing is cut off
-        console.size = _WIDE, 25
-    with console.capture() as captured:
-        console.print(indented)
-    return '\n'.join(map(str.rstrip, captured.get().splitlines()))
-
-
-def echo_json(value: Any) -> None:
-    """Print a value as JSON.
-
-    Parameters
-    ----------
-    value : object
-        Anything that `plain` takes.
-    """
-    click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def show(answer: Answer, as_json: bool) -> None:

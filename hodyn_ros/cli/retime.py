@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hodyn_ros.analysis.limits import kept, limited, unlimited, violations_of
-from hodyn_ros.cli.output import number, progress, show, show_remarks
+from hodyn_ros.cli.output import progress, show, show_remarks
 from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
 from hodyn_ros.display import Answer
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -23,7 +23,7 @@ from hodyn_ros.files.inspection import Inspected, inspect
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.violations import Quantity
-from hodyn_ros.names import name_of, unit_of
+from hodyn_ros.names import name_of, number, unit_of
 from hodyn_ros.retiming.scaling import TimedMotion, stretched
 from hodyn_ros.retiming.timing import NewTiming, new_timing
 
