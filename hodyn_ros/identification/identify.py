@@ -19,7 +19,7 @@ from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.answers import of_identification
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
 from hodyn_ros.identification.doubt import Doubt, doubted, last_link
-from hodyn_ros.identification.equations import Column, Equations
+from hodyn_ros.identification.equations import Equations, Parameter
 from hodyn_ros.identification.estimation import (
     Estimation,
     IdentifiedParameter,
@@ -123,7 +123,7 @@ class Identification:
     """If it was asked for."""
     parameters: tuple[IdentifiedParameter, ...]
     """The b base parameters."""
-    columns: tuple[Column, ...]
+    columns: tuple[Parameter, ...]
     """The P parameters that they combine."""
     mapping: Array
     """Base parameters = mapping @ parameters, shape (b, P)."""
@@ -300,7 +300,7 @@ def _asked_for(
     return parameters
 
 
-def _refuse_impossible(column: Column, value: float, std: float) -> None:
+def _refuse_impossible(column: Parameter, value: float, std: float) -> None:
     """Refuse a stiffness or an inertia that is negative, and a stiffness that is not known."""
     told = f'{column.owner}: the {column.name} comes out as {value:.4g} +- {std:.2g} {column.unit}'
     if column.name in ('stiffness', 'armature') and value < -3.0 * std:
