@@ -41,7 +41,7 @@ _STATE: Orders = {
 }
 
 
-class Topic(NamedTuple):
+class ResultTopic(NamedTuple):
     """A topic that results are written to: the type of its messages, and their fields."""
 
     topic: str
@@ -54,10 +54,10 @@ class Topic(NamedTuple):
 
 
 TOPICS = (
-    Topic(
+    ResultTopic(
         MOTION_TOPIC, JOINT_MOTION, {'joint_names': 'joint_names'}, _MOTION, ('motion', 2)
     ),
-    Topic(
+    ResultTopic(
         EFFORT_TOPIC,
         'hodyn_msgs/msg/JointEffort',
         {'joint_names': 'joint_names'},
@@ -68,7 +68,7 @@ TOPICS = (
         ('effort', 0),
     ),
     *(
-        Topic(
+        ResultTopic(
             EFFORT_MIRROR.format(m),
             JOINT_STATE,
             {'name': 'joint_names'},
@@ -77,7 +77,7 @@ TOPICS = (
         )
         for m in range(3)
     ),
-    Topic(
+    ResultTopic(
         MOTOR_TOPIC,
         'hodyn_msgs/msg/MotorReference',
         {'motor_names': 'motor_names', 'joint_names': 'motor_joints'},
@@ -87,7 +87,7 @@ TOPICS = (
         },
         ('motor_position', 0),
     ),
-    Topic(
+    ResultTopic(
         MOTOR_MIRROR,
         JOINT_STATE,
         {'name': 'motor_names'},

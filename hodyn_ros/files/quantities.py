@@ -16,7 +16,7 @@ def _named(stem: str, *first: str) -> tuple[str, ...]:
     return (*first, *(f'{stem}_d{k}' for k in range(len(first), _MOST_ORDERS)))
 
 
-class Quantity(NamedTuple):
+class FileQuantity(NamedTuple):
     """What a file may hold with all of its orders.
 
     Attributes
@@ -45,15 +45,17 @@ WRENCH = tuple(f'{order}.{part}' for order in _named('wrench') for part in COMPO
 _MOTOR_MOTION = _named('motor_position', *(f'motor_{name}' for name in MOTION_NAMES))
 
 QUANTITIES = {
-    'motion': Quantity(MOTION, 'rad', 'joint_names'),
-    'effort': Quantity(EFFORT, 'N m', 'joint_names'),
-    'motion_std': Quantity(tuple(f'{name}_std' for name in MOTION), 'rad', 'joint_names'),
-    'effort_std': Quantity(EFFORT_STD, 'N m', 'joint_names'),
-    'wrenches': Quantity(WRENCH, '', 'wrench_links'),
-    'motor_position': Quantity(_MOTOR_MOTION, 'rad', 'motor_names'),
-    'motor_torque': Quantity(MOTOR_TORQUE, 'N m', 'motor_names'),
-    'deflection': Quantity(_named('deflection'), 'rad', 'joint_names'),
-    'stiffness': Quantity(_named('stiffness'), 'N m/rad', 'stiffness_joints'),
+    'motion': FileQuantity(MOTION, 'rad', 'joint_names'),
+    'effort': FileQuantity(EFFORT, 'N m', 'joint_names'),
+    'motion_std': FileQuantity(
+        tuple(f'{name}_std' for name in MOTION), 'rad', 'joint_names'
+    ),
+    'effort_std': FileQuantity(EFFORT_STD, 'N m', 'joint_names'),
+    'wrenches': FileQuantity(WRENCH, '', 'wrench_links'),
+    'motor_position': FileQuantity(_MOTOR_MOTION, 'rad', 'motor_names'),
+    'motor_torque': FileQuantity(MOTOR_TORQUE, 'N m', 'motor_names'),
+    'deflection': FileQuantity(_named('deflection'), 'rad', 'joint_names'),
+    'stiffness': FileQuantity(_named('stiffness'), 'N m/rad', 'stiffness_joints'),
 }
 """In the order of the columns that are written; all but wrenches and stiffness are those of
 `Samples.arrays`."""
