@@ -21,7 +21,7 @@ from hodyn_ros.files.messages import (
     MOTOR_TOPIC,
     READABLE,
     TOPICS,
-    Topic,
+    ResultTopic,
     refuse_other_version,
     rosbags,
     typestore,
@@ -185,11 +185,11 @@ class _Contents:
 
     Parameters
     ----------
-    topic : Topic
+    topic : ResultTopic
     results : Samples
     """
 
-    def __init__(self, topic: Topic, results: Samples) -> None:
+    def __init__(self, topic: ResultTopic, results: Samples) -> None:
         store, arrays = typestore(), results.arrays()
         self._make, self._head = store.types[topic.kind], store.types['std_msgs/msg/Header']
         self._time, self._frame = (

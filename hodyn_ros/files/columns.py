@@ -13,7 +13,7 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME, WORDS, Quantity, Word
+from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME, WORDS, FileQuantity, Word
 from hodyn_ros.files.samples import LACKING, SOURCES, Samples, leading_unknown
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
@@ -157,7 +157,7 @@ def samples_of(
     )
 
 
-class Table(NamedTuple):
+class WrittenTable(NamedTuple):
     """Columns of a table that is written, and what belongs to it."""
 
     columns: dict[str, Array]
@@ -172,8 +172,8 @@ class Table(NamedTuple):
     """The lines that `titles` say."""
 
 
-def table_of(samples: Samples) -> Table:
-    """Table of some samples.
+def table_of(samples: Samples) -> WrittenTable:
+    """WrittenTable of some samples.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def table_of(samples: Samples) -> Table:
 
     Returns
     -------
-    Table
+    WrittenTable
     """
     units = dict(zip(samples.joint_names, samples.joint_units))
     joints = dict(zip(samples.motor_names, samples.motor_joints))
@@ -215,10 +215,10 @@ def table_of(samples: Samples) -> Table:
     said = {f'wrench {link}': text for link, text in how.items()}
     said |= {f'motor {motor}': joint for motor, joint in joints.items()}
     said['units'] = json.dumps(known, ensure_ascii=False)
-    return Table(columns, titles, lines | samples.provenance.lines(), said)
+    return WrittenTable(columns, titles, lines | samples.provenance.lines(), said)
 
 
-def _blocks_of(samples: Samples) -> Iterator[tuple[Quantity, Sequence[str], Array]]:
+def _blocks_of(samples: Samples) -> Iterator[tuple[FileQuantity, Sequence[str], Array]]:
     """Quantities that there are, whose they are, and values (N, orders, owners or components)."""
     single: dict[str, list[tuple[str, Array]]] = {
         'wrenches': [
@@ -248,7 +248,7 @@ def _blocks_in(
 
 
 def _orders(
-    titles: Container[str], owners: Sequence[str], quantity: Quantity, name: str
+    titles: Container[str], owners: Sequence[str], quantity: FileQuantity, name: str
 ) -> Any:
     """Titles of the orders of a quantity that are there, each of all owners; maybe none.
 

@@ -38,7 +38,7 @@ _MOTION = _orders('motion', 5)
 _STATE: Orders = _orders('motion', 2) | _orders('effort', 1)
 
 
-class Topic(NamedTuple):
+class ResultTopic(NamedTuple):
     """A topic that results are written to: the type of its messages, and their fields."""
 
     topic: str
@@ -51,10 +51,10 @@ class Topic(NamedTuple):
 
 
 TOPICS = (
-    Topic(
+    ResultTopic(
         MOTION_TOPIC, JOINT_MOTION, {'joint_names': 'joint_names'}, _MOTION, ('motion', 2)
     ),
-    Topic(
+    ResultTopic(
         EFFORT_TOPIC,
         'hodyn_msgs/msg/JointEffort',
         {'joint_names': 'joint_names'},
@@ -62,7 +62,7 @@ TOPICS = (
         ('effort', 0),
     ),
     *(
-        Topic(
+        ResultTopic(
             EFFORT_MIRROR.format(m),
             JOINT_STATE,
             {'name': 'joint_names'},
@@ -71,14 +71,14 @@ TOPICS = (
         )
         for m in range(3)
     ),
-    Topic(
+    ResultTopic(
         MOTOR_TOPIC,
         'hodyn_msgs/msg/MotorReference',
         {'motor_names': 'motor_names', 'joint_names': 'motor_joints'},
         _orders('motor_position', 3, 'motor_') | _orders('motor_torque', 2, 'motor_'),
         ('motor_position', 0),
     ),
-    Topic(
+    ResultTopic(
         MOTOR_MIRROR,
         JOINT_STATE,
         {'name': 'motor_names'},

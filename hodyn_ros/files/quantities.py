@@ -16,7 +16,7 @@ def _named(stem: str, *first: str) -> tuple[str, ...]:
     return (*first, *(f'{stem}_d{k}' for k in range(len(first), _MOST_ORDERS)))
 
 
-class Quantity(NamedTuple):
+class FileQuantity(NamedTuple):
     """What samples may hold with all of its orders, and how its columns are called."""
 
     names: tuple[str, ...]
@@ -38,26 +38,30 @@ MOTION = _named('position', *MOTION_NAMES)
 EFFORT = _named('effort')
 
 QUANTITIES = {
-    'motion': Quantity(MOTION, 'rad', 'joint_names'),
-    'effort': Quantity(EFFORT, 'N m', 'joint_names'),
-    'motion_std': Quantity(tuple(f'{name}_std' for name in MOTION), 'rad', 'joint_names'),
-    'effort_std': Quantity(tuple(f'{name}_std' for name in EFFORT), 'N m', 'joint_names'),
+    'motion': FileQuantity(MOTION, 'rad', 'joint_names'),
+    'effort': FileQuantity(EFFORT, 'N m', 'joint_names'),
+    'motion_std': FileQuantity(
+        tuple(f'{name}_std' for name in MOTION), 'rad', 'joint_names'
+    ),
+    'effort_std': FileQuantity(
+        tuple(f'{name}_std' for name in EFFORT), 'N m', 'joint_names'
+    ),
     # Moment before force, as in `Wrench.values`.
-    'wrenches': Quantity(
+    'wrenches': FileQuantity(
         _named('wrench'),
         'N m',
         components=tuple(
             f'.{part}.{axis}' for part in ('torque', 'force') for axis in 'xyz'
         ),
     ),
-    'motor_position': Quantity(
+    'motor_position': FileQuantity(
         _named('motor_position', *(f'motor_{name}' for name in MOTION_NAMES)),
         'rad',
         'motor_names',
     ),
-    'motor_torque': Quantity(_named('motor_torque'), 'N m', 'motor_names'),
-    'deflection': Quantity(_named('deflection'), 'rad', 'joint_names'),
-    'stiffness': Quantity(_named('stiffness'), 'N m/rad'),
+    'motor_torque': FileQuantity(_named('motor_torque'), 'N m', 'motor_names'),
+    'deflection': FileQuantity(_named('deflection'), 'rad', 'joint_names'),
+    'stiffness': FileQuantity(_named('stiffness'), 'N m/rad'),
 }
 """By the field of `Samples`, in the order of the columns that are written."""
 MOTOR_ARRAYS = ('motor_position', 'motor_torque', 'deflection')

@@ -15,7 +15,7 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import Table, TableFile, samples_of, table_of
+from hodyn_ros.files.columns import WrittenTable, TableFile, samples_of, table_of
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.memory import refuse_beyond_memory
 from hodyn_ros.files.quantities import QUANTITIES, TIME, WORDS, Word
@@ -37,7 +37,7 @@ class TableFormat(Format):
     suffixes: tuple[str, ...]
     read: Callable[[Path, Sequence[str] | None], TableFile]
     """Opens a file, with joint names for those that have none."""
-    put: Callable[[Path, Table], None]
+    put: Callable[[Path, WrittenTable], None]
     """Writes a table."""
     library: str = ''
     """Without which it cannot be written."""
@@ -223,7 +223,7 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-def _write_csv(path: Path, table: Table) -> None:
+def _write_csv(path: Path, table: WrittenTable) -> None:
     """Write lines and titles, then numbers with all digits that it takes to read them back."""
     with path.open('w', encoding='utf-8', newline='') as file:
         file.writelines(f'# {key}: {value}\n' for key, value in table.lines.items())
@@ -293,7 +293,7 @@ def _columns_of(
     }
 
 
-def _write_npz(path: Path, table: Table) -> None:
+def _write_npz(path: Path, table: WrittenTable) -> None:
     """Write an array for each column, and one of a text for each line."""
     arrays: dict[str, Any] = {**table.columns, **table.lines, **table.said}
     np.savez(path, **arrays)
@@ -324,7 +324,7 @@ def _read_parquet(path: Path, joint_names: Sequence[str] | None) -> TableFile:
     return TableFile(titles, lines, columns)
 
 
-def _write_parquet(path: Path, table: Table) -> None:
+def _write_parquet(path: Path, table: WrittenTable) -> None:
     """Write columns as they are packed best."""
     lines = {f'{_PREFIX}{key}': value for key, value in (table.lines | table.said).items()}
     # Floating-point numbers hardly ever repeat, which is what a dictionary is for. Their bytes

@@ -64,8 +64,8 @@ _RANK, _RESOLVED = 1e-9, 1e-5
 _FIRST_STRIBECK = 0.05
 
 
-class Column(NamedTuple):
-    """A parameter.
+class Parameter(NamedTuple):
+    """A parameter of the robot, and its column in the equations.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class Equations:
 
     Attributes
     ----------
-    columns : list of Column
+    columns : list of Parameter
         All parameters.
     places : dict of str to ndarray of int
         Columns of 'bodies', 'payload', 'gravity', 'delay' and of each quantity of the joints.
@@ -225,22 +225,24 @@ class Equations:
         axes = np.stack([normal, np.cross(g, normal)])
         self._axes = axes / np.maximum(np.linalg.norm(axes, axis=1), 1e-300)[:, None]
 
-    def _columns(self) -> Iterable[Column]:
+    def _columns(self) -> Iterable[Parameter]:
         """All parameters, group by group."""
         model = self.model
         owners = {'bodies': model.body_names, 'payload': (self.link,) * bool(self.link)}
         kinds = [int(kind == 'prismatic') for kind in model.joint_types]
         for group in self.groups:
             for owner in owners.get(group, ()):
-                yield from (Column(group, n, str(owner), u) for n, u in _OF_BODIES.items())
+                yield from (
+                    Parameter(group, n, str(owner), u) for n, u in _OF_BODIES.items()
+                )
             quantities = dict(_OF_JOINTS.get(group, {}))
             if self.elastic.any():
                 quantities |= _OF_ELASTIC.get(group, {})
             for name, units in quantities.items():
                 for joint, kind in zip(model.joint_names, kinds):
-                    yield Column(group, name, joint, units[kind])
+                    yield Parameter(group, name, joint, units[kind])
             for name, unit in _OF_ROBOT.get(group, {}).items():
-                yield Column(group, name, '', unit)
+                yield Parameter(group, name, '', unit)
 
     def asked(self, groups: Sequence[str]) -> Places:
         """Columns of groups, in their order.

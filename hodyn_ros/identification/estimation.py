@@ -113,9 +113,9 @@ class Estimation:
     z : ndarray, shape (b,)
         Base parameters; zero for those in which the equations are not linear, see
         `estimates`.
-    columns : list of Column
+    columns : list of Parameter
         Parameters that the base parameters are named after.
-    asked_columns : list of Column
+    asked_columns : list of Parameter
         The P parameters that are asked for.
     places : list of int
         Of `columns` among these.

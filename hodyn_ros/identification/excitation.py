@@ -27,7 +27,7 @@ from hodyn_ros.errors import (
     ScalingError,
     UnlimitedError,
 )
-from hodyn_ros.identification.equations import Column, Equations
+from hodyn_ros.identification.equations import Equations, Parameter
 from hodyn_ros.identification.recording import Stretch
 from hodyn_ros.kinematics.closed_loops import closes_readily
 from hodyn_ros.kinematics.forward import forward_kinematics
@@ -305,7 +305,7 @@ class _Shown:
         self._places = shown
         self.names = tuple(f'{columns[k]}{end}' for k, end in zip(shown, ends))
 
-    def _is_shown(self, column: Column, joints: Sequence[str]) -> bool:
+    def _is_shown(self, column: Parameter, joints: Sequence[str]) -> bool:
         """Whether a parameter is one of a joint that moves, and has it."""
         equations = self._equations
         if column.owner not in joints or self._kind == 'effort':

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.analysis.stops import StopAnalysis, StopCause
+    from hodyn_ros.analysis.stop_analysis import StopAnalysis, StopCause
     from hodyn_ros.files import Samples
     from hodyn_ros.identification import Comparison
 

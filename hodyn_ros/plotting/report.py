@@ -34,7 +34,6 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Quantity, Violation, motion_limits
 from hodyn_ros.plotting.checked import checked_results
 from hodyn_ros.plotting.labels import (
-    RESIDUAL_KINDS,
     Label,
     label,
     label_of,
@@ -217,7 +216,6 @@ def _page(
         now=datetime.now(timezone.utc),
         start=datetime.fromtimestamp(results.start / 1e9, timezone.utc),
         masses=model.M_body[:, 5, 5],
-        kinds=RESIDUAL_KINDS,
         number=number,
         percent=percent,
         isfinite=np.isfinite,
