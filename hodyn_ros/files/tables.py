@@ -15,7 +15,7 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import WrittenTable, TableFile, samples_of, table_of
+from hodyn_ros.files.columns import TableFile, WrittenTable, samples_of, table_of
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.memory import refuse_beyond_memory
 from hodyn_ros.files.quantities import QUANTITIES, TIME, WORDS, Word
