@@ -5,7 +5,6 @@ A robot that stopped is looked at in what it was sent and what was measured (`--
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ import numpy as np
 from hodyn_ros import plotting
 from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.analysis.recorded_signals import Recorded
-from hodyn_ros.analysis.stops import Excess, StopAnalysis, StopCause, find_stop_causes
-from hodyn_ros.analysis.stops import instant as tenths
+from hodyn_ros.analysis.stop_analysis import instant as tenths
+from hodyn_ros.analysis.stops import find_stop_causes
 from hodyn_ros.cli.output import PICTURES, instant, show, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
@@ -29,7 +28,6 @@ from hodyn_ros.kinematics.loop_states import NEAR, loop_singularity
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Quantity
 from hodyn_ros.names import listed, name_of, number
-from hodyn_ros.plotting.labels import label_of
 
 VIOLATION = 1
 """Exit code if a limit is exceeded."""
@@ -56,27 +54,6 @@ _NEAR = (
     f'That is near: below a ratio of {NEAR:g} dependent joints move many times as fast as the '
     'independent ones, and accelerate by far more.'
 )
-_OF_CAUSE = (
-    Column('quantity', 'exceeded', form=name_of),
-    Column('source', 'signal'),
-    Column('joint_name', 'joint'),
-    Column('time', 'worst at', 's', tenths),
-    Column('value'),
-    Column('limit'),
-    Column('factor', form=lambda factor: number(factor, 3)),
-    Column('unit', form='[{}]'.format),
-)
-_MOST_CAUSES = 5
-_RECORD_MORE = (
-    'Record commands where they are sent, with all digits; what changes like noise is to be '
-    'filtered before it is sent, or is measured (--recorded measured).'
-)
-_WHY_UNDECIDED = {
-    True: f'rounding or noise hides it: {{}}. {_RECORD_MORE}',
-    False: 'the recording does not have it, or its samples are too few or too far apart: {}.',
-}
-"""Of what is known, and of what is not."""
-_WIDTH = 92
 
 
 def check(
@@ -308,7 +285,18 @@ def stopped(
     torques = _torques(problem, sources[-1]) if len(recordings) == 2 else ''
     if not as_json:
         show_remarks(analysis.remarks)
-    show(_explained(problem, sources, analysis, torques, picture), as_json)
+    found = analysis.answer
+    data = {
+        'robot': problem.model.name,
+        'recordings': [samples.name for samples in sources],
+        'samples': [len(samples) for samples in sources],
+        'limits_from': problem.limits_from,
+        **found.data,
+        'torques': torques,
+    }
+    head = '\n'.join([*map(_head, sources), f'limits: {problem.limits_from}'])
+    beside = f'Measured torques beside those of the model: {torques}' * bool(torques)
+    show(Answer([head, *found.parts, beside, picture], data), as_json)
     return analysis.verdict == 'exceeded'
 
 
@@ -369,86 +357,8 @@ def _torques(problem: Problem, measured: Samples) -> str:
     return found.summary if is_told else ''  # or too slow
 
 
-def _explained(
-    problem: Problem,
-    sources: list[Samples],
-    analysis: StopAnalysis,
-    torques: str,
-    picture: str,
-) -> Answer:
-    """Why a robot stopped."""
-    data = {
-        'robot': problem.model.name,
-        'recordings': [samples.name for samples in sources],
-        'samples': [len(samples) for samples in sources],
-        'period': analysis.period,
-        'limits_from': problem.limits_from,
-        'verdict': analysis.verdict,
-        'causes': [
-            {**vars(cause), 'excesses': _excesses(problem, cause)}
-            for cause in analysis.causes
-        ],
-        'undecided': analysis.undecided,
-        'deviation': analysis.deviation,
-        'torques': torques,
-        'remarks': list(analysis.remarks),
-    }
-    parts: list[Table | str] = [
-        '\n'.join([*map(_head, sources), f'limits: {problem.limits_from}'])
-    ]
-    shown = analysis.causes[:_MOST_CAUSES]
-    for place, cause in enumerate(shown, start=1):
-        parts += _cause(problem, place, cause)
-    if more := len(analysis.causes) - len(shown):
-        parts.append(f'{more} more are less probable; --json lists them.')
-    last = []
-    if not analysis.causes:
-        surely = 'certainly ' * (analysis.verdict == 'undecided')
-        last.append(
-            f'No limit that is known is {surely}exceeded, and no command is missing or repeated.'
-        )
-    for is_known, why in _WHY_UNDECIDED.items():
-        items = [item.text for item in analysis.undecided if item.is_known == is_known]
-        if items:
-            last.append('Undecided, since ' + why.format('; '.join(items)))
-    if (far := analysis.deviation) is not None:
-        unit = _unit(problem, far)
-        last.append(
-            f'Measured positions are up to {number(abs(far.value), 3)} {unit} away from the '
-            f'commands, {far.joint_name} at {tenths(far.time)} s.'
-        )
-    last += [f'Measured torques beside those of the model: {torques}'] * bool(torques)
-    return Answer([*parts, '\n'.join(last), picture], data)
-
-
 def _head(samples: Samples) -> str:
     """Line on a recording."""
     first, last = map(tenths, samples.times[[0, -1]].tolist())
     step = number(1e3 * float(np.median(np.diff(samples.times))))
     return f'{samples.name}: {len(samples)} samples from {first} s to {last} s, {step} ms apart'
-
-
-def _excesses(problem: Problem, cause: StopCause) -> list[dict[str, Any]]:
-    """Records of what exceeds limits, with units."""
-    return [{**item._asdict(), 'unit': _unit(problem, item)} for item in cause.excesses]
-
-
-def _cause(problem: Problem, place: int, cause: StopCause) -> Iterator[Table | str]:
-    """A cause for people: what to do, and a table of what exceeded limits."""
-    doubt = '' if cause.is_certain else ', not certain'
-    indent = ' ' * 3
-    head = f'{place}. {cause.kind} at {tenths(cause.time)} s{doubt}'
-    advice = textwrap.fill(
-        cause.advice, _WIDTH, initial_indent=indent, subsequent_indent=indent
-    )
-    yield f'{head}\n{advice}'
-    if cause.excesses:
-        table = Table('', _OF_CAUSE, _excesses(problem, cause))
-        yield textwrap.indent(str(table), '  ')
-
-
-def _unit(problem: Problem, excess: Excess) -> str:
-    """Unit of an excess, such as 'N m/s^2'."""
-    model = problem.model
-    is_linear = model.joint_types[model.joint_names.index(excess.joint_name)] == 'prismatic'
-    return label_of(excess.quantity, is_linear).plain_unit

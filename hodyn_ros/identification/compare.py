@@ -12,8 +12,9 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
-from hodyn_ros.display import shown
+from hodyn_ros.display import Answer, shown
 from hodyn_ros.files.samples import Samples
+from hodyn_ros.identification.answers import of_comparison
 from hodyn_ros.identification.doubt import Explanation, last_link
 from hodyn_ros.identification.equations import Channels, Equations, Places, Rows
 from hodyn_ros.identification.estimation import (
@@ -157,6 +158,16 @@ class Comparison:
             text += f' would explain {100.0 * share:.0f} %'
         span = low if low == high else f'{low} to {high}'
         return f'The difference is {span} % of the measured efforts; {text} of it.'
+
+    @property
+    def answer(self) -> Answer:
+        """Tables of the differences and of what would explain them, and `summary`.
+
+        Returns
+        -------
+        Answer
+        """
+        return of_comparison(self)
 
     @property
     def times(self) -> tuple[Array, ...]:

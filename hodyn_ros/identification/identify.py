@@ -14,8 +14,9 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array, checked_number
-from hodyn_ros.display import shown
+from hodyn_ros.display import Answer, shown
 from hodyn_ros.errors import IdentificationError
+from hodyn_ros.identification.answers import of_identification
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
 from hodyn_ros.identification.doubt import Doubt, doubted, last_link
 from hodyn_ros.identification.equations import Equations, Parameter
@@ -48,6 +49,12 @@ from hodyn_ros.names import FRICTION, SPRING
 DEFAULT = ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'delay')
 DEFAULT_OF_SPRINGS = ('stiffness', 'damping')
 
+_KINDS = {
+    'effort': 'torques of the joints',
+    'motor': 'torques of the motors',
+    'sensor': 'torque sensors',
+    'spring': 'torques of springs against those of the links',
+}
 _WORSE = 4.0
 _FLAT = 1e3  # prior of what recordings determine, over its deviation
 
@@ -72,6 +79,17 @@ class Residual(NamedTuple):
     """RMS of what the identified one leaves."""
     noise: Array
     """RMS of the noise behind the filter, as samples scatter and encoders round."""
+
+    @property
+    def title(self) -> str:
+        """Kind of the rows in words.
+
+        Returns
+        -------
+        str
+            Such as 'torques of the joints'.
+        """
+        return _KINDS[self.kind]
 
     @property
     def chi_square(self) -> Array:
@@ -120,6 +138,16 @@ class Identification:
     doubt: Doubt
     """What is left beside the noise of samples, and what explains it."""
     remarks: tuple[str, ...]
+
+    @property
+    def answer(self) -> Answer:
+        """Tables of parameters and residuals, for people and for programs.
+
+        Returns
+        -------
+        Answer
+        """
+        return of_identification(self)
 
     def __getitem__(self, name: str) -> IdentifiedParameter:
         """Base parameter of a name."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.analysis.stops import StopAnalysis, StopCause
+    from hodyn_ros.analysis.stop_analysis import StopAnalysis, StopCause
     from hodyn_ros.files import Samples
     from hodyn_ros.identification import Comparison
 

@@ -25,12 +25,6 @@ _OF_MOTORS = {
     'deflection': ('Deflection',),
 }
 """Names by their order, in which the kind of effort is left open."""
-RESIDUAL_KINDS = {
-    'effort': 'torques of the joints',
-    'motor': 'torques of the motors',
-    'sensor': 'torque sensors',
-    'spring': 'torques of springs against those of the links',
-}
 
 
 class Label(NamedTuple):

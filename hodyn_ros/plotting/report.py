@@ -30,7 +30,6 @@ from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Quantity, motion_limits
 from hodyn_ros.plotting.labels import (
-    RESIDUAL_KINDS,
     label,
     labels_of,
     number,
@@ -219,7 +218,6 @@ def _page(**content: Any) -> str:
         ),
         version=package_version(),
         now=datetime.now(timezone.utc),
-        kinds=RESIDUAL_KINDS,
         number=number,
         percent=percent,
         isfinite=np.isfinite,

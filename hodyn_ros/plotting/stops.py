@@ -14,7 +14,7 @@ from hodyn_ros.plotting.panels import TIME_LABEL, Curve, Panel, Range
 
 if TYPE_CHECKING:
     from hodyn_ros.analysis.recorded_signals import Signal
-    from hodyn_ros.analysis.stops import StopAnalysis, StopCause
+    from hodyn_ros.analysis.stop_analysis import StopAnalysis, StopCause
 
 _AROUND = 15  # periods that are shown before and behind
 _EFFORTS = ('effort', 'effort_dot', 'position', 'velocity')
@@ -53,7 +53,7 @@ def stop_panels(model: RobotModel, analysis: StopAnalysis, cause: StopCause) -> 
         for signal in analysis.signals:
             since = signal.times - cause.time
             rows = (since >= -margin) & (since <= cause.end - cause.time + margin)
-            if signal.quantity == quantity and _is_clear(signal, j, rows):
+            if signal.name == quantity and _is_clear(signal, j, rows):
                 curves.append(
                     Curve(signal.source, signal.times[rows], signal.values[rows, j])
                 )
@@ -81,7 +81,7 @@ def _joint(model: RobotModel, analysis: StopAnalysis, cause: StopCause) -> int:
     """Index of the joint that exceeds most, or moves fastest there."""
     if cause.excesses:
         return model.joint_names.index(cause.excesses[0].joint_name)
-    signal = next(signal for signal in analysis.signals if signal.quantity == 'velocity')
+    signal = next(signal for signal in analysis.signals if signal.name == 'velocity')
     row = int(np.abs(signal.times - cause.end).argmin())
     return int(np.nan_to_num(np.abs(signal.values[row])).argmax())
 
@@ -89,6 +89,6 @@ def _joint(model: RobotModel, analysis: StopAnalysis, cause: StopCause) -> int:
 def _is_clear(signal: Signal, j: int, rows: Flags) -> bool:
     """Whether a signal is known in some rows, and if it is measured, not only noise."""
     known = rows & np.isfinite(signal.values[:, j])
-    if signal.source != 'measured' or signal.quantity in _ALWAYS:
+    if signal.source != 'measured' or signal.name in _ALWAYS:
         return bool(known.any())
     return bool((signal.error[known, j] < 0.5 * signal.upper[j]).any())
