@@ -72,8 +72,8 @@ _ROUNDED_BY, _ROUNDED_STEP = 2.0, 1e-5
 
 _ERRING_CLOCK = (
     'The times are uneven, but the positions would be smooth at even ones: the clock that stamped '
-    'them errs, and a motion at these times jerks from sample to sample. If the samples were taken '
-    'at even times, write those.'
+    'them errs, and a motion at these times jerks from sample to sample. If the samples were '
+    'taken at even times, write those.'
 )
 
 
