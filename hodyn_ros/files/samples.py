@@ -205,6 +205,10 @@ class Samples:
                     f'{width}), or ({N}, {width}): one for each sample and joint or motor.'
                 )
             self._set(**{what: values})
+        self._set_single(N)
+
+    def _set_single(self, N: int) -> None:
+        """Check wrenches and stiffnesses of N samples."""
         for wrench in self.wrenches:
             shape = np.shape(wrench.values)
             if len(shape) != 3 or shape[0] != N:
@@ -356,14 +360,14 @@ class Samples:
         wanted = tuple(joint_names)
         if wanted == self.joint_names:
             return self, ()
-        missing = [name for name in wanted if name not in self.joint_names]
-        if missing:
+        if missing := [name for name in wanted if name not in self.joint_names]:
             raise JointNameError(
                 f'{self.name}: {listed(missing)} missing; it has {listed(self.joint_names)}.'
                 + (_OTHERS if missing == list(wanted) else '')
             )
         joints = [self.joint_names.index(name) for name in wanted]
-        motors = [m for name in wanted for m in _places(name, self.motor_joints)]
+        moved = [m for m, joint in enumerate(self.motor_joints) if joint in wanted]
+        motors = sorted(moved, key=lambda m: wanted.index(self.motor_joints[m]))
         places = {'joint_names': joints, 'motor_names': motors}
         fields: dict[str, Any] = {
             what: values[:, :, places[_OWNERS[what]]]
@@ -375,11 +379,9 @@ class Samples:
             self,
             **fields,
             joint_names=wanted,
-            joint_units=tuple(np.take(self.joint_units, joints))
-            if self.joint_units
-            else (),
-            motor_names=tuple(self.motor_names[m] for m in motors),
-            motor_joints=tuple(self.motor_joints[m] for m in motors),
+            joint_units=_taken(self.joint_units, joints),
+            motor_names=_taken(self.motor_names, motors),
+            motor_joints=_taken(self.motor_joints, motors),
         )
         return chosen, tuple(name for name in self.joint_names if name not in wanted)
 
@@ -555,6 +557,6 @@ def known_orders(values: Array) -> NDArray[np.intp]:
     return np.asarray(np.logical_and.accumulate(known, axis=1).sum(axis=1), dtype=np.intp)
 
 
-def _places(name: str, names: Sequence[str]) -> list[int]:
-    """Where a name stands among others."""
-    return [place for place, other in enumerate(names) if other == name]
+def _taken(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
+    """Names at some places, if there are any."""
+    return tuple(names[place] for place in places) if names else ()
