@@ -319,7 +319,7 @@ def _explanations(
     grams = Gram(), Gram()
     size = np.zeros(n)
     for each in rows:
-        left = each.series[..., 0] - each.fixed - each.X @ equations.known - each.friction
+        left = equations.left(each, equations.known)
         columns = each.X, each.friction[..., None], each.series[..., 2:], left[..., None]
         used = each.is_used & (channels.kinds != 'sensor')
         for gram, which in zip(grams, (used, used & each.is_moving)):

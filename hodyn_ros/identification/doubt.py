@@ -485,7 +485,7 @@ def _other_data(found: Estimation) -> Iterator[tuple[str, Callable[[Stretch], St
                 yield text, partial(_swapped, what=what, order=order, with_laws=own)
     lags = (*range(-_LAGS, 0), *range(1, _LAGS + 1))
     for lag in lags if all(stretch.is_even for stretch in stretches) else ():
-        late = found.state.delay + lag * first.step
+        late = equations.delay(found.of_base(found.z)) + lag * first.step
         side = 'behind' if late > 0.0 else 'ahead of'
         text = f'efforts that are {abs(late):.2g} s {side} the positions'
         yield text, partial(_moved, lag=lag)
