@@ -18,13 +18,14 @@ from hodyn_ros.display import Answer, shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.answers import of_identification
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
-from hodyn_ros.identification.doubt import Doubt, doubted, last_link
+from hodyn_ros.identification.doubt import Doubt, doubted
 from hodyn_ros.identification.equations import Equations, Parameter
 from hodyn_ros.identification.estimation import (
     Estimation,
     IdentifiedParameter,
     scale_remarks,
 )
+from hodyn_ros.identification.hypotheses import last_link
 from hodyn_ros.identification.recording import (
     Preparation,
     Recording,
