@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,10 +27,17 @@ from hodyn_ros.analysis.recorded_signals import (
     measured_signals,
     repeats,
 )
+from hodyn_ros.analysis.stop_analysis import (
+    Excess,
+    StopAnalysis,
+    StopCause,
+    Undecided,
+    instant,
+)
 from hodyn_ros.errors import MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed, name_of
+from hodyn_ros.names import name_of
 from hodyn_ros.typing import Array
 
 SOURCES = ('commanded', 'measured', 'computed')
@@ -70,119 +77,6 @@ _ADVICE = {
     'torque of the model': 'By the model the commanded motion needs more than the limit: hodyn '
     'retime finds a timing that keeps it; a payload belongs into the model.',
 }
-
-
-class Excess(NamedTuple):
-    """The worst sample of a joint beyond a limit.
-
-    Attributes
-    ----------
-    quantity : str
-        As in `Violation`.
-    joint_name : str
-    value : float
-        In the unit of the quantity.
-    """
-
-    quantity: str
-    joint_name: str
-    source: str
-    """See `Signal`."""
-    time: float
-    """[s]"""
-    value: float
-    limit: float
-    """With its sign."""
-    factor: float
-    """Value over limit; of positions distances from the middle of the range."""
-
-
-class Undecided(NamedTuple):
-    """A limit of which a recording does not show whether it is kept.
-
-    Attributes
-    ----------
-    quantity : str
-        As in `Violation`.
-    joint_names : tuple of str
-        Joints of which it is not decided.
-    """
-
-    quantity: str
-    source: str
-    """See `Signal`."""
-    joint_names: tuple[str, ...]
-    are_all: bool
-    """Whether these are all joints of the robot."""
-    is_known: bool
-    """Whether there are values, of which noise or rounding hides too much; else most are NaN."""
-
-    @property
-    def text(self) -> str:
-        """Part of a sentence.
-
-        Returns
-        -------
-        str
-            Such as 'commanded jerk of all joints'.
-        """
-        whose = 'all joints' if self.are_all else listed(self.joint_names)
-        return f'{self.source} {name_of(self.quantity)} of {whose}'
-
-
-@dataclass(frozen=True)
-class StopCause:
-    """What may have stopped the robot."""
-
-    kind: str
-    """Such as 'missed cycle'."""
-    time: float
-    """When it begins [s]."""
-    end: float
-    """When the excess ends [s]."""
-    excesses: tuple[Excess, ...]
-    """The worst of each quantity and source: commanded first, then measured and computed."""
-    is_certain: bool
-    """Whether a limit is exceeded, whatever rounding and noise did to the recording."""
-    advice: str
-    """What happened, and what to do."""
-
-    @property
-    def factor(self) -> float:
-        """Of the worst excess, 0 without one."""
-        return self.excesses[0].factor if self.excesses else 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class StopAnalysis:
-    """Causes for which a robot may have stopped; see `find_stop_causes`."""
-
-    causes: tuple[StopCause, ...]
-    """Most probable first."""
-    undecided: tuple[Undecided, ...]
-    """Limits that are not certainly exceeded, and not certainly kept."""
-    signals: tuple[Signal, ...]
-    """What was compared with limits."""
-    period: float
-    """Of the commands, without them of the measurements [s]."""
-    remarks: tuple[str, ...]
-    """What could not be told."""
-    deviation: Excess | None
-    """Where measured positions are farthest from the commands, without a limit."""
-
-    @property
-    def verdict(self) -> Literal['exceeded', 'undecided', 'kept']:
-        """On the limits that are known.
-
-        Returns
-        -------
-        {'exceeded', 'undecided', 'kept'}
-            'exceeded' if a cause is certain, 'kept' if there is neither a cause nor an
-            undecided limit.
-        """
-        if any(cause.is_certain for cause in self.causes):
-            return 'exceeded'
-        return 'undecided' if self.causes or self.undecided else 'kept'
 
 
 class _Event(NamedTuple):
@@ -268,7 +162,7 @@ def find_stop_causes(
             _check(model, name, recording)
     unlimited = find_unlimited(model, limits)
     remarks = [no_limit(unlimited)] * bool(unlimited)
-    of_measured = {} if measured is None else measured_signals(limits, measured)
+    of_measured = {} if measured is None else measured_signals(model, limits, measured)
     signals = list(of_measured.values())
     causes: list[StopCause] = []
     commands, deviation = None, None
@@ -277,15 +171,15 @@ def find_stop_causes(
         commands = _Commands(model, limits, stream, of_measured)
         signals = [*commands.signals, *signals]
         if of_measured:
-            deviation = _deviation(model, commanded, of_measured['position'])
+            deviation = _deviation(commanded, of_measured['position'])
         period = commands.clock.period
         is_apart = bool(of_measured) and deviation is None
         remarks += _remarks(period, is_apart)
     else:
         period = float(np.median(np.diff(signals[0].times)))
-    events = [event for signal in signals for event in _events(model, signal)]
+    events = [event for signal in signals for event in _events(signal)]
     causes += _causes(events, commands, period)
-    undecided = tuple(_undecided(model, signals))
+    undecided = tuple(_undecided(signals))
     return StopAnalysis(
         _ranked(causes), undecided, tuple(signals), period, tuple(remarks), deviation
     )
@@ -318,10 +212,10 @@ def _check(model: RobotModel, name: str, recording: Recorded) -> None:
             )
 
 
-def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
+def _events(signal: Signal) -> Iterator[_Event]:
     """Runs of samples that certainly exceed a limit, joint by joint."""
     beyond = signal.beyond() - signal.error
-    for j, name in enumerate(model.joint_names):
+    for j, name in enumerate(signal.owners):
         rows = np.flatnonzero(beyond[:, j] > 0.0)
         lower, upper = float(signal.lower[j]), float(signal.upper[j])
         together = np.split(rows, 1 + np.flatnonzero(np.diff(rows) > _TOGETHER))
@@ -332,24 +226,30 @@ def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
             limit = upper if value > upper else lower
             factor = 1.0 + 2.0 * abs(value - limit) / max(upper - lower, 1e-12)
             excess = Excess(
-                signal.quantity, name, signal.source, time, value, limit, factor
+                signal.name,
+                name,
+                signal.source,
+                time,
+                value,
+                limit,
+                factor,
+                signal.units[j],
             )
             yield _Event(first, last, excess)
 
 
-def _undecided(model: RobotModel, signals: Sequence[Signal]) -> Iterator[Undecided]:
+def _undecided(signals: Sequence[Signal]) -> Iterator[Undecided]:
     """Limits nowhere certainly exceeded that a signal is too near to, or is mostly not known."""
     for signal in signals:
         beyond = signal.beyond()
         is_open = ~(beyond > signal.error).any(axis=0)
         is_near = (beyond > -signal.error).any(axis=0)
-        is_limited = np.isfinite(signal.upper) | np.isfinite(signal.lower)
-        is_unknown = is_limited & (np.isnan(beyond).mean(axis=0) > 0.5)
+        is_unknown = signal.is_limited & (np.isnan(beyond).mean(axis=0) > 0.5)
         for is_known, chosen in ((True, is_near & ~is_unknown), (False, is_unknown)):
-            names = tuple(np.array(model.joint_names)[is_open & chosen].tolist())
+            names = tuple(np.array(signal.owners)[is_open & chosen].tolist())
             if names:
-                are_all = len(names) == model.n_joints
-                yield Undecided(signal.quantity, signal.source, names, are_all, is_known)
+                are_all = len(names) == len(signal.owners)
+                yield Undecided(signal.name, signal.source, names, are_all, is_known)
 
 
 def _worst(events: Iterable[_Event]) -> tuple[Excess, ...]:
@@ -375,10 +275,10 @@ def _without_holds(
         return commanded, []
     clock = clock_of(commanded.times, c)
     signals = [  # steps are no noise here
-        signal._replace(error=np.zeros_like(signal.error))
-        for signal in differenced(limits, 'commanded', commanded, clock)
+        replace(signal, error=np.zeros_like(signal.error))
+        for signal in differenced(model, limits, 'commanded', commanded, clock)
     ]
-    worst = _worst(event for signal in signals for event in _events(model, signal))
+    worst = _worst(event for signal in signals for event in _events(signal))
     h, first = 1e3 * clock.period, float(commanded.times[rows[0] + 1])
     advice = (
         f'The recording has a command each {h:.3g} ms, but a new one each {stride * h:.3g} ms '
@@ -387,22 +287,6 @@ def _without_holds(
     last = float(commanded.times[-1])
     cause = StopCause('held commands', first, last, worst, False, advice)
     return commanded.rows(np.unique(np.append(0, rows + 1))), [cause] * bool(worst)
-
-
-def instant(time: float) -> str:
-    """Write a time [s] with tenths of milliseconds.
-
-    Parameters
-    ----------
-    time : float
-        [s]
-
-    Returns
-    -------
-    str
-        Without zeros at its end.
-    """
-    return f'{time:.4f}'.rstrip('0').rstrip('.')
 
 
 def _ranked(causes: Sequence[StopCause]) -> tuple[StopCause, ...]:
@@ -441,14 +325,15 @@ def _apart(commanded: Recorded, measured: Signal) -> Array:
     return np.asarray(measured.values - np.stack([*columns], axis=1))
 
 
-def _deviation(model: RobotModel, commanded: Recorded, measured: Signal) -> Excess | None:
+def _deviation(commanded: Recorded, measured: Signal) -> Excess | None:
     """Largest distance of measured from commanded positions."""
     apart = _apart(commanded, measured)
     if np.isnan(apart).all():
         return None
     row, j = np.unravel_index(int(np.nanargmax(np.abs(apart))), apart.shape)
     value, time = float(apart[row, j]), float(measured.times[row])
-    return Excess('position', model.joint_names[j], 'measured', time, value, np.inf, np.nan)
+    whose = measured.owners[j], 'measured'
+    return Excess('position', *whose, time, value, np.inf, np.nan, measured.units[j])
 
 
 class _Commands:
@@ -488,7 +373,7 @@ class _Commands:
         )
         self.times = stream.times
         self.clock = clock_of(stream.times, stream.position)
-        self.own = differenced(limits, 'commanded', stream, self.clock)
+        self.own = differenced(model, limits, 'commanded', stream, self.clock)
         self.signals = [*self.own, *computed_signals(model, limits, self.own)]
 
     def traces(self) -> list[StopCause]:
@@ -612,9 +497,9 @@ class _Commands:
         """
         times = self.times[[row]]
         signal = Signal.of(
-            self.limits, quantity, 'commanded', times, value[None], error[None]
+            self.model, self.limits, quantity, 'commanded', times, value[None], error[None]
         )
-        return _worst(_events(self.model, signal))
+        return _worst(_events(signal))
 
     def _is_at_rest(self) -> bool:
         """Whether the robot is known to have been at rest before the first command."""
@@ -705,7 +590,7 @@ class _Commands:
 
     def _is_step(self, worst: Excess, j: int, first: int, last: int) -> bool:
         """Whether a quantity is large between two samples, and not around them."""
-        (signal,) = (signal for signal in self.own if signal.quantity == worst.quantity)
+        (signal,) = (signal for signal in self.own if signal.name == worst.quantity)
         large = np.abs(signal.values[:, j]) > 0.5 * abs(worst.value)
         around = large[max(0, first - _SHORT) : first], large[last + 1 : last + 1 + _SHORT]
         return last - first < _SHORT and not np.concatenate(around).any()

@@ -209,7 +209,7 @@ class _Contents:
         if 'source' in self._constant:
             self._constant['source'] = SOURCES[results.source]
         if 'delay' in self._constant:
-            self._constant['delay'] = results.delay
+            self._constant['delay'] = 0.0
         self._continuous = results.continuous_order
         self._is_effort = 'valid_order' in self._constant
         self._values = [

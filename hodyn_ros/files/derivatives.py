@@ -44,7 +44,7 @@ _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _STD_STEP = 0.005  # between samples whose covariances are kept [s]
 # Of a motion that are in memory while it is computed.
-_COPIES = {'given': 4, 'spline': 11, 'estimate': 8}
+_COPIES = {'given': 4, 'spline': 7, 'estimate': 8}
 _ENDS = 4  # derivatives that a spline may take there, open if they are not known
 
 

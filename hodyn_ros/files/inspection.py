@@ -65,8 +65,16 @@ _MOST_NAMED = 3
 # motion over some time [s].
 _DIGITS, _MORE_THAN_DIGITS, _MORE_THAN_FLOAT32 = 6, 5e-6, 1e-6
 _SMALLEST_POSITION, _SMOOTHING = 0.1, 0.1
+# Steps of times are uneven by this share; jerk over them and over even ones, if their clock errs.
+_UNEVEN, _ERRING = 1e-3, 5.0
 # Units in the last place by which equal steps may differ; share of a step that is worth a word.
 _ROUNDED_BY, _ROUNDED_STEP = 2.0, 1e-5
+
+_ERRING_CLOCK = (
+    'The times are uneven, but the positions would be smooth at even ones: the clock that stamped '
+    'them errs, and a motion at these times jerks from sample to sample. If the samples were '
+    'taken at even times, write those.'
+)
 
 
 class Inspected(NamedTuple):
@@ -113,10 +121,12 @@ def inspect(model: RobotModel, samples: Samples) -> Inspected:
     if _are_waypoints(samples):
         return Inspected(replace(samples, is_waypoints=True), 'waypoints')
     samples = _without_held(samples)
-    is_measured = samples.is_measured or _is_measured(samples)
+    clock = np.zeros(1) if samples.is_measured else _noise_of_clock(samples)
+    is_measured = samples.is_measured or _is_measured(samples, clock)
     remarks = [
         *samples.remarks,
         _gaps(samples),
+        _ERRING_CLOCK if is_measured and clock.any() else '',
         '' if is_measured else _jumps(model, samples),
     ]
     samples = replace(samples, remarks=tuple(filter(None, remarks)))
@@ -561,10 +571,28 @@ def noise_remark(samples: Samples) -> str:
     return ''
 
 
-def _is_measured(samples: Samples) -> bool:
+def _noise_of_clock(samples: Samples) -> Array:
+    """Noise of the positions of each joint at these times, if at even ones they are smooth."""
+    times, positions = samples.times, samples.motion[:, 0]
+    steps, result = np.diff(times), np.zeros(positions.shape[1])
+    if len(times) < _FEWEST_NOISY or np.ptp(steps) <= _UNEVEN * np.median(steps):
+        return result
+    jerks, smooth = (
+        np.abs(divided_differences(positions, at, _NOISE_ORDER)[-1])
+        for at in (times, np.linspace(times[0], times[-1], len(times)))
+    )
+    for j in np.flatnonzero(np.count_nonzero(jerks, axis=0) >= _FEWEST_NOISY).tolist():
+        moves = jerks[:, j] > 0.0
+        given = np.median(jerks[moves, j])
+        if given > _ERRING * np.median(smooth[moves, j]):
+            result[j] = given
+    return np.asarray(result / _derivative_of(np.ones(1), times))
+
+
+def _is_measured(samples: Samples, clock: Array) -> bool:
     """Whether some joint has noise that is more than its digits leave and than the motion."""
     times, positions = samples.times, samples.motion[:, 0]
-    if not (noise := _noise(times, positions)).any():
+    if not (noise := np.maximum(_noise(times, positions), clock)).any():
         return False
     step = float(np.median(np.diff(times)))
     stride = max(1, min(round(_SMOOTHING / step), (len(times) - 1) // _NOISE_ORDER))

@@ -92,7 +92,7 @@ def test_words_that_others_take_for_numbers_are_refused_with_and_without_pyarrow
         ({'q': np.zeros((3, 2))}, r"such as 'q\.position'.* the columns are time, q"),
         ({'time': None, 'position': np.zeros((3, 2))}, "no column 'time'"),
         ({'motion': np.zeros((4, 1, 2))}, r'has shape .4,., but time has .3,.'),
-        ({'motion': np.zeros((3, 2, 3))}, r'n = 2 as .joint_names. has names: a, b'),
+        ({'motion': np.zeros((3, 2, 3))}, 'n = 2 as there are joint_names: a, b'),
         (
             {'motion': np.zeros((3, 1, 2)), 'position': np.ones((3, 2))},
             "'position' and another array hold 'a.position'",
