@@ -411,7 +411,9 @@ class Estimation:
     @property
     def estimates(self) -> Array:
         """Base parameters in their units, shape (b,)."""
-        return np.asarray(np.where(self._kinds[-1] > 0.0, np.exp(self.z), self.z))
+        values, is_logarithm = self.z.copy(), self._kinds[-1] > 0.0
+        values[is_logarithm] = np.exp(values[is_logarithm])
+        return values
 
     @property
     def std(self) -> Array:
