@@ -411,7 +411,8 @@ class Estimation:
     @property
     def estimates(self) -> Array:
         """Base parameters in their units, shape (b,)."""
-        values, is_logarithm = self.z.copy(), self._kinds[-1] > 0.0
+        values: Array = self.z.copy()
+        is_logarithm = self._kinds[-1] > 0.0
         values[is_logarithm] = np.exp(values[is_logarithm])
         return values
 
