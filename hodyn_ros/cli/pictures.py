@@ -83,11 +83,10 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None) 
             )
         results = problem.results()
         show_remarks(results.remarks)
-        model, limits = problem.model, problem.limits
-        quantities = limited(model, results, **problem.limiting)
-        violations = violations_of(quantities)
+        model = problem.model
         chosen = list(joints) or None
         if chosen is None and model.n_joints > _MOST_JOINTS and kind in _BY_JOINT:
+            quantities = limited(model, results, **problem.limiting)
             chosen = busiest_joints(quantities, _MOST_JOINTS)
             drawn = f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn'
             show_remarks(
@@ -98,10 +97,10 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None) 
             )
         if kind in _BY_JOINT:
             draw = getattr(plotting, f'plot_{kind}')
-            figure = draw(model, results, limits, chosen, violations)
+            figure = draw(model, results, problem.limits, chosen)
         elif kind == 'motors':
             figure = plotting.plot_motors(
-                model, results, problem.motor_limits, violations=violations
+                model, results, problem.motor_limits, actuators=problem.actuators
             )
         else:
             figure = plotting.plot_energy(model, results)
@@ -124,7 +123,6 @@ def _report(given: Given, path: Path) -> None:
             problem.model,
             results,
             **problem.limiting,
-            violations=violations,
             remarks=(f'Limits: {limits_from}.',),
             title=f'{problem.model.name}: {given.motion.name}',
         )

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.analysis.limits import limited
-from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.motions import body_coordinates
 from hodyn_ros.kinematics.poses import poses_in_base
@@ -28,9 +27,10 @@ from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Quantity, motion_limits
 from hodyn_ros.model.visuals import Visual, read_visuals
-from hodyn_ros.plotting.checked import checked_results
 from hodyn_ros.plotting.labels import labels_of
+from hodyn_ros.plotting.panels import drawable
 from hodyn_ros.resources import optional_import_module
+from hodyn_ros.typing import Array, Indices
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.limits import MotorLimits
@@ -191,7 +191,7 @@ def view(
     if not isinstance(results, Mapping):
         results = {Path(results.name).stem: results}
     for name, of_motion in results.items():
-        scene.record(name, checked_results(of_motion, model))
+        scene.record(name, drawable(model, of_motion))
     return scene.recording
 
 
@@ -256,7 +256,7 @@ class Scene:
         series = _shown(results, self.model, *self._limiting)
         rows = np.flatnonzero(~np.isnan(results.motion[:, 0]).any(axis=1))
         if rows.size:
-            rows = rows[_frames(times[rows])]
+            rows = rows[frames(times[rows])]
             bodies = moving_bodies(self.model, results.motion[rows, 0])
             if not motion.size:
                 motion.place(bodies, self._visuals, self._width)
@@ -272,9 +272,22 @@ class Scene:
             self.recording.send_blueprint(blueprint)
 
 
-def _frames(times: Array) -> NDArray[np.intp]:
-    """Samples whose poses and colours are recorded, the last one too."""
-    instants = np.append(np.arange(times[0], times[-1], 1.0 / _FRAME_RATE), times[-1])
+def frames(times: Array, period: float = 0.0) -> Indices:
+    """Samples at which a robot is shown, the last one too.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    period : float
+        Time between them, at least that of the fastest screens [s].
+
+    Returns
+    -------
+    ndarray of int
+    """
+    period = max(period, 1.0 / _FRAME_RATE)
+    instants = np.append(np.arange(times[0], times[-1], period), times[-1])
     return np.unique(np.searchsorted(times, instants).clip(0, len(times) - 1))
 
 
@@ -393,9 +406,7 @@ class _Motion:
                 shape = self.rr.LineStrips3D(strips, radii=0.02 * self.size)
                 self._record_shape([*path, 'sticks'], shape, joint)
 
-    def record_poses(
-        self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies
-    ) -> None:
+    def record_poses(self, results: Samples, rows: Indices, bodies: MovingBodies) -> None:
         """Record poses of all bodies at samples, wrenches and springs."""
         times = results.times[rows]
         for name, poses in zip(bodies.model.body_names, bodies.poses):
@@ -439,7 +450,7 @@ class _Motion:
         self._shapes.append((path, type(shape), joint))
 
     def _record_wrenches(
-        self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies
+        self, results: Samples, rows: Indices, bodies: MovingBodies
     ) -> None:
         """Forces and moments that act on the robot, as arrows at their links."""
         for wrench in results.wrenches:
@@ -459,7 +470,7 @@ class _Motion:
             self._record_along(path, arrows, results.times[rows])
 
     def _record_springs(
-        self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies
+        self, results: Samples, rows: Indices, bodies: MovingBodies
     ) -> None:
         """Pins that turn, or slide, by the magnified deflections of springs."""
         if results.motors is None:
@@ -491,7 +502,7 @@ class _Motion:
             lines = [(item.owners[i], _LINES[i % len(_LINES)]) for i in has_limit]
             self._record_scalars([_PARTS, item.name], lines, parts[:, has_limit], times)
 
-        rows = _frames(times)
+        rows = frames(times)
         # Each colour is that of the largest part until the next one: no excess is missed.
         shares = np.fmax.reduceat(_shares(series, self.model.joint_names), rows)
         known = ~np.isnan(shares).all(axis=1)

@@ -8,6 +8,7 @@ dynamics and slowed down by what is missing. See doc/time_scaling.rst.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -174,6 +175,8 @@ def new_timing(
     if timing == 'uniform' or slower_only:
         times, samples = given or _sampled(path, 4 if actuators is None else 5)
         motion = _executed(times, samples) if is_executed else None
+        if motion is not None:
+            refuse_extremes(robot, motion)
 
         def slowest(scaling: Callable[..., UniformScaling]) -> UniformScaling:
             # What is executed comes first, because it says when a limit is exceeded.
@@ -336,7 +339,7 @@ def retime(
         given = robot.limits
         own = np.minimum(given.effort_ddot, given.effort_dot / rise_time)
         own = np.where(np.isfinite(given.effort_ddot), given.effort_ddot, own)
-        robot = robot._replace(limits=given._replace(effort_ddot=own))
+        robot = replace(robot, limits=given._replace(effort_ddot=own))
     try:
         places = moving_parts(model, path)
         refuse_extremes(robot, path)
@@ -565,7 +568,7 @@ class _Averaging(NamedTuple):
         _refuse_many(stretch * law.duration / self.step)
         periods = max(1, ceil(stretch * law.duration / self.step - 1e-9))
         u = law(np.linspace(0.0, law.duration, periods + 1), 0)[:, 0, 0]
-        sigma = path.parameter(u)[:, None]
+        sigma = path.parameter(u)[0][:, None]
         # As if the first and the last one went on; means of equal ones are rounded.
         sigma = np.clip(_means(_means(sigma, wide), wide)[:, 0], *path.ends)
         sigma[0], sigma[-1] = path.ends
