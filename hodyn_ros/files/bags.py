@@ -148,8 +148,8 @@ class BagFormat(Format):
         Raises
         ------
         FileError
-            If the storage is unknown, rosbags is not installed, or a time cannot be the stamp of
-            a message: before 1970, or after 2**31 s.
+            If the storage is unknown, rosbags is not installed, no sample makes a message, or a
+            time cannot be the stamp of one: before 1970, or after 2**31 s.
         """
         storage = self._storage or storage
         if storage not in STORAGES:
@@ -178,6 +178,11 @@ class BagFormat(Format):
                         )
                     data = store.serialize_cdr(message, topic.kind)
                     writer.write(connections[topic.topic], stamp, data)
+        if not connections:
+            raise FileError(
+                f'{path}: no sample has what a message needs, the acceleration or efforts; compute '
+                'them first, or write a table.'
+            )
 
 
 class _Contents:
