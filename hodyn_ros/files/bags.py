@@ -180,8 +180,8 @@ class BagFormat(Format):
                     writer.write(connections[topic.topic], stamp, data)
         if not connections:
             raise FileError(
-                f'{path}: no sample has what a message needs, the acceleration or efforts; compute '
-                'them first, or write a table.'
+                f'{path}: no sample has what a message needs, the acceleration or efforts; '
+                'compute them first, or write a table.'
             )
 
 
