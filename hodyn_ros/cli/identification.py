@@ -11,7 +11,7 @@ from typing import Any
 
 from hodyn_ros import plotting
 from hodyn_ros.cli.config import parameter_file
-from hodyn_ros.cli.output import PAGES, PICTURES, progress, show, show_remarks, written
+from hodyn_ros.cli.output import PAGES, PICTURES, progress, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer
 from hodyn_ros.errors import RequestError
@@ -78,24 +78,19 @@ def compare(
     elif output is not None:
         _write(output, _page(problem, found))
     end = '' if output is None else f'Written: {output}'
-    _show(found, _context(problem, recordings), end, as_json)
-
-
-def _context(problem: Problem, recordings: Sequence[Path], **others: Any) -> dict[str, Any]:
-    """Of which recordings and robot an answer is, for programs."""
-    model = problem.model
-    robot = {'robot': model.name, 'provenance': model.provenance.lines()}
-    return {'recordings': list(recordings), **others, **robot}
+    _show(problem, found, {'recordings': recordings}, end, as_json)
 
 
 def _show(
-    found: Comparison | Identification, context: dict[str, Any], end: str, as_json: bool
+    problem: Problem,
+    found: Comparison | Identification,
+    data: dict[str, Any],
+    end: str,
+    as_json: bool,
 ) -> None:
-    """Show an answer with its context and what was written."""
-    if not as_json:
-        show_remarks(found.remarks)
+    """Show an answer with more data, and with what was written at its end."""
     answer = found.answer
-    show(Answer([*answer.parts, end], {**context, **answer.data}), as_json)
+    problem.show(Answer([*answer.parts, end], {**data, **answer.data}), as_json)
 
 
 def _page(
@@ -162,7 +157,7 @@ def identify(
             fixed=outputs.fixed_parameters(problem.model, description),
         )
     files: dict[str, Path] = {}
-    context = _context(problem, recordings, files=files)
+    data = {'recordings': recordings, 'files': files}
     end = 'Nothing is written; -o robot.urdf writes all of it.'
     if output is not None:
         files[''] = output
@@ -192,12 +187,18 @@ def identify(
             'topics': topics,
         }
         inputs = [problem.source.path, *recordings, *validation]
-        run = {**_run(problem.given, options, inputs), **context, **found.answer.data}
+        run = {
+            **_run(problem.given, options, inputs),
+            'robot': problem.model.name,
+            'provenance': problem.model.provenance.lines(),
+            **data,
+            **found.answer.data,
+        }
         _write(files['run'], f'{Answer([], run).json}\n')
         end = f'Written: {", ".join(map(str, files.values()))}'
         if config:
             end += f'\nThe robot is both: hodyn check {output} MOTION --config {files["config"]}'
-    _show(found, context, end, as_json)
+    _show(problem, found, data, end, as_json)
 
 
 def _write(path: Path, text: str) -> None:

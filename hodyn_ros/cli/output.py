@@ -43,9 +43,12 @@ def show(answer: Answer, as_json: bool) -> None:
     Parameters
     ----------
     answer : Answer
+        People get the remarks of its data on the standard error stream.
     as_json : bool
         As JSON, for programs; otherwise for people.
     """
+    if not as_json:
+        show_remarks(answer.data.get('remarks', ()))
     click.echo(answer.json if as_json else str(answer))
 
 

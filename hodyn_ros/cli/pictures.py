@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
@@ -31,6 +31,9 @@ from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.report import report_libraries
 from hodyn_ros.plotting.scene import Scene, view_library
 from hodyn_ros.resources import optional_import_module
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
 
@@ -83,29 +86,32 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None) 
             )
         results = problem.results()
         show_remarks(results.remarks)
-        model = problem.model
-        chosen = list(joints) or None
-        if chosen is None and model.n_joints > _MOST_JOINTS and kind in _BY_JOINT:
-            quantities = limited(model, results, **problem.limiting)
-            chosen = busiest_joints(quantities, _MOST_JOINTS)
-            drawn = f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn'
-            show_remarks(
-                (
-                    f'{drawn} that come nearest to one of their limits; '
-                    '--joint chooses others.',
-                )
-            )
-        if kind in _BY_JOINT:
-            draw = getattr(plotting, f'plot_{kind}')
-            figure = draw(model, results, problem.limits, chosen)
-        elif kind == 'motors':
-            figure = plotting.plot_motors(
-                model, results, problem.motor_limits, actuators=problem.actuators
-            )
-        else:
-            figure = plotting.plot_energy(model, results)
-        figure.savefig(target, dpi=_DPI)
+        _drawn(problem, results, kind, joints).savefig(target, dpi=_DPI)
     click.echo(f'Written: {path}')
+
+
+def _drawn(problem: Problem, results: Samples, kind: str, joints: Sequence[str]) -> Figure:
+    """Figure of a kind, of some joints where it is one of joints."""
+    model = problem.model
+    if kind == 'energy':
+        return plotting.plot_energy(model, results)
+    if kind == 'motors':
+        return plotting.plot_motors(
+            model, results, problem.motor_limits, actuators=problem.actuators
+        )
+    if not joints and model.n_joints > _MOST_JOINTS:
+        joints = busiest_joints(limited(model, results, **problem.limiting), _MOST_JOINTS)
+        remark = (
+            f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn that come nearest to one of '
+            'their limits; --joint chooses others.'
+        )
+        show_remarks((remark,))
+    draw = {
+        'efforts': plotting.plot_efforts,
+        'motion': plotting.plot_motion,
+        'portraits': plotting.plot_portraits,
+    }[kind]
+    return draw(model, results, problem.limits, joints or None)
 
 
 def _report(given: Given, path: Path) -> None:

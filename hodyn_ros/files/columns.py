@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import product
@@ -60,6 +61,10 @@ class TableFile(NamedTuple):
     """Values (N,) of the columns at some places; NaN where a cell is empty."""
 
 
+Block = tuple[str, Sequence[str], Any]
+"""A quantity, whose it is, and titles (orders, owners or components)."""
+
+
 class _Column(NamedTuple):
     """What the title of a column says."""
 
@@ -104,7 +109,8 @@ def samples_of(
     """
     columns = _in_our_words(table, name)
     owners = _owners_in(columns)
-    _refuse_unusable(columns, owners, table.titles, name)
+    _refuse_without_motion(columns, owners['motion'], table.titles, name)
+    _refuse_misfits(columns, owners['motion'], name)
     places = {column.title: place for place, column in enumerate(columns)}
     blocks = list(_blocks_in(places, owners, name))
     used = [
@@ -112,49 +118,64 @@ def samples_of(
         *(places[title] for _, _, orders in blocks for title in orders.flat),
     ]
     values = {
-        columns[place].title: found
-        if columns[place].factor == 1.0
-        else columns[place].factor * found
+        columns[place].title: _scaled(found, columns[place].factor)
         for place, found in zip(used, table.columns(used))
     }
     rows, left_out = _rows_of(values, blocks[0][2][0], name)
-    fields: dict[str, Any] = {'times': values[TIME][rows], 'wrenches': {}, 'stiffness': {}}
-    for what, group, orders in blocks:
-        array = np.empty((len(fields['times']), *orders.shape))
-        for (k, j), title in np.ndenumerate(orders):
-            array[:, k, j] = values.pop(title)[rows]  # which is forgotten then
-        if QUANTITIES[what].owners:
-            fields[what] = array
-        else:
-            fields[what][group[0]] = array
     lines = _lines_of(table, columns)
-    joint_units = tuple(
-        columns[places[f'{who}.{MOTION[0]}']].unit for who in owners['motion']
-    )
+    units = [columns[places[f'{joint}.{MOTION[0]}']].unit for joint in owners['motion']]
     motors = tuple(owners['motor_position'])
-    fields['wrenches'] = tuple(
-        _wrench(link, array, lines, name, expressed_in, acting)
-        for link, array in fields['wrenches'].items()
-    )
-    fields['stiffness'] = {
-        who: array[:, :, 0] for who, array in fields['stiffness'].items()
-    }
+    times = values[TIME][rows]
+    arrays = _arrays_of(values, rows, blocks)
+    wrenches = arrays.pop('wrenches', {}).items()
+    stiffness = arrays.pop('stiffness', {}).items()
     return Samples(
         joint_names=tuple(owners['motion']),
-        **fields,
+        times=times,
+        **arrays,
         motor_names=motors,
         motor_joints=tuple(lines.get(f'motor {motor}', motor) for motor in motors),
+        wrenches=tuple(
+            _wrench(link, array, lines, name, expressed_in, acting)
+            for link, array in wrenches
+        ),
+        stiffness={joint: array[:, :, 0] for joint, array in stiffness},
         name=name,
         start=_start_in(lines, name),
         source=lines['source'] if lines.get('source') in SOURCES else 'unknown',
         base_link=lines.get('base_link', ''),
-        joint_units=joint_units if all(joint_units) else (),
+        joint_units=tuple(units) if all(units) else (),
         provenance=Provenance.from_lines(lines),
         remarks=(
             *_remarks_on(table.titles, [columns[place].title for place in used]),
             *left_out,
         ),
     )
+
+
+def _scaled(values: Array, factor: float) -> Array:
+    """Values times a factor, which mostly is one."""
+    return values if factor == 1.0 else values * factor
+
+
+def _arrays_of(
+    values: dict[str, Array], rows: Any, blocks: Sequence[Block]
+) -> dict[str, Any]:
+    """Arrays (N, orders, owners or components) of quantities, some by their owner.
+
+    Columns that are used are taken out of the values, which saves memory.
+    """
+    found: dict[str, Any] = {}
+    for what, owners, orders in blocks:
+        first = values[orders.flat[0]][rows]
+        array = np.empty((len(first), *orders.shape))
+        for (k, j), title in np.ndenumerate(orders):
+            array[:, k, j] = values.pop(title)[rows]
+        if QUANTITIES[what].owners:
+            found[what] = array
+        else:
+            found.setdefault(what, {})[owners[0]] = array
+    return found
 
 
 class WrittenTable(NamedTuple):
@@ -184,62 +205,71 @@ def table_of(samples: Samples) -> WrittenTable:
     -------
     WrittenTable
     """
-    units = dict(zip(samples.joint_names, samples.joint_units))
-    joints = dict(zip(samples.motor_names, samples.motor_joints))
-    how = {
-        wrench.link: f'{wrench.expressed_in} {wrench.acting}' for wrench in samples.wrenches
-    }
     columns, titles, known = {TIME: samples.times}, [f'{TIME} [s]'], {TIME: 's'}
     for quantity, owners, values in _blocks_of(samples):
-        of_motors, is_wrench = (
-            quantity.owners == 'motor_names',
-            len(quantity.components) > 1,
-        )
         for k, name in enumerate(quantity.names[: values.shape[1]]):
             for j, (owner, component) in enumerate(product(owners, quantity.components)):
-                title, joint = f'{owner}.{name}{component}', owner
-                columns[title], more = np.ascontiguousarray(values[:, k, j]), ''
-                if is_wrench:
-                    more = f' {how[owner]}'
-                elif of_motors and (joint := joints[owner]) != owner:
-                    more = f' motor of {joint}'
-                unit = ''
-                if is_wrench or joint in units:
-                    unit = quantity.unit_of(k, component, units.get(joint) == 'm')
-                known[title] = unit
+                title, unit = f'{owner.name}.{name}{component}', ''
+                if owner.is_linear is not None:
+                    unit = quantity.unit_of(k, component, owner.is_linear)
+                columns[title], known[title] = np.ascontiguousarray(values[:, k, j]), unit
+                more = (
+                    '' if k and quantity.owners else owner.more
+                )  # of motors it is said once
                 titles.append(f'{title} [{unit}]{more}' if unit or more else title)
     lines = {name: str(getattr(samples, name)) for name in ('start', 'source', 'base_link')}
     lines = {
         key: value for key, value in lines.items() if value not in ('', '0', 'unknown')
     }
-    said = {f'wrench {link}': text for link, text in how.items()}
-    said |= {f'motor {motor}': joint for motor, joint in joints.items()}
+    said = {f'wrench {w.link}': f'{w.expressed_in} {w.acting}' for w in samples.wrenches}
+    said |= {f'motor {m}': j for m, j in zip(samples.motor_names, samples.motor_joints)}
     said['units'] = json.dumps(known, ensure_ascii=False)
     return WrittenTable(columns, titles, lines | samples.provenance.lines(), said)
 
 
-def _blocks_of(samples: Samples) -> Iterator[tuple[FileQuantity, Sequence[str], Array]]:
+class _Owner(NamedTuple):
+    """A joint, motor or link that has a quantity."""
+
+    name: str
+    is_linear: bool | None
+    """Of its joint; None: not known."""
+    more: str = ''
+    """What titles say behind the unit."""
+
+
+def _blocks_of(samples: Samples) -> Iterator[tuple[FileQuantity, Sequence[_Owner], Array]]:
     """Quantities that there are, whose they are, and values (N, orders, owners or components)."""
-    single: dict[str, list[tuple[str, Array]]] = {
+    is_linear = {
+        joint: unit == 'm' for joint, unit in zip(samples.joint_names, samples.joint_units)
+    }
+    joints = {joint: _Owner(joint, is_linear.get(joint)) for joint in samples.joint_names}
+    motors = [
+        _Owner(motor, is_linear.get(joint), f' motor of {joint}' * (motor != joint))
+        for motor, joint in zip(samples.motor_names, samples.motor_joints)
+    ]
+    shared = {'joint_names': list(joints.values()), 'motor_names': motors}
+    single = {
         'wrenches': [
-            (wrench.link, np.asarray(wrench.values)) for wrench in samples.wrenches
+            (_Owner(w.link, False, f' {w.expressed_in} {w.acting}'), np.asarray(w.values))
+            for w in samples.wrenches
         ],
         'stiffness': [
-            (who, series[:, :, None]) for who, series in samples.stiffness.items()
+            (joints.get(joint, _Owner(joint, None)), series[:, :, None])
+            for joint, series in samples.stiffness.items()
         ],
     }
     arrays = samples.arrays()
     for what, quantity in QUANTITIES.items():
         if what in arrays:
-            yield quantity, getattr(samples, quantity.owners), arrays[what]
+            yield quantity, shared[quantity.owners], arrays[what]
         for owner, values in single.get(what, ()):
             yield quantity, [owner], values
 
 
 def _blocks_in(
     titles: Container[str], owners: Mapping[str, Sequence[str]], name: str
-) -> Iterator[tuple[str, Sequence[str], Any]]:
-    """Quantities that there are, whose they are, and titles (orders, owners or components)."""
+) -> Iterator[Block]:
+    """Quantities that there are; refuses one of some owners only, or without lower orders."""
     for what, quantity in QUANTITIES.items():
         groups = [owners[what]] if quantity.owners else [[who] for who in owners[what]]
         for group in groups:
@@ -279,43 +309,42 @@ def _orders(
 def _in_our_words(table: TableFile, name: str) -> list[_Column]:
     """What the titles of all columns say; refuses units of something else."""
     units: dict[str, str] = json.loads(table.lines.get('units', '{}'))
-    found = []
-    for title, unit, more in _translated(table):
-        owner, word = _split(title)
-        known = ['s'] if title == TIME else []
-        if word:
-            known = [word.unit(is_linear) for is_linear in (False, True)]
-        if not known or unit is None:
-            found.append(_Column(title, owner, word, units.get(title, '')))
-            continue
-        unit, factor = _converted(unit, title == TIME, known)
-        if unit not in ('', *known):
-            raise FileError(
-                f'{name}: column {title!r} is in [{unit}], expected '
-                f'[{"] or [".join(dict.fromkeys(known))}]; convert its values.'
-            )
-        found.append(_Column(title, owner, word, unit, factor, more))
-    return found
-
-
-def _translated(table: TableFile) -> list[tuple[str, str | None, str]]:
-    """Titles in our words, their units (None: without) and what stands behind these."""
     names = {
         key[7:]: ours for key, ours in table.lines.items() if key.startswith('column ')
     }
     given = [names.get(text.strip(), text).strip() for text in table.titles]
     matches = [_TITLE.fullmatch(text) for text in given]
-    bare = [match[1] if match else text for match, text in zip(matches, given)]
-    titles = [_known_title(title) for title in bare]
+    titles = _translated(
+        [match[1] if match else text for match, text in zip(matches, given)]
+    )
+    found = []
+    for title, match in zip(titles, matches):
+        owner, word = _split(title)
+        known = ['s'] if title == TIME else []
+        if word:
+            known = [word.unit(is_linear) for is_linear in (False, True)]
+        if match is None or not known:
+            found.append(_Column(title, owner, word, units.get(title, '')))
+            continue
+        unit, factor = _converted(match[2], title == TIME, known)
+        if unit not in ('', *known):
+            raise FileError(
+                f'{name}: column {title!r} is in [{unit}], expected '
+                f'[{"] or [".join(dict.fromkeys(known))}]; convert its values.'
+            )
+        found.append(_Column(title, owner, word, unit, factor, match[3] or ''))
+    return found
+
+
+def _translated(given: list[str]) -> list[str]:
+    """Titles without units in our words; as they are if two would become one."""
+    titles = [_known_title(title) for title in given]
     if not any(title.endswith(f'.{MOTION[0]}') for title in titles):
-        titles = [_loose_title(title) for title in bare]
-    times = [i for i, title in enumerate(bare) if title.strip('%_ ').lower() in _TIMES]
-    if TIME not in bare and len(times) == 1:
+        titles = [_loose_title(title) for title in given]
+    times = [i for i, title in enumerate(given) if title.strip('%_ ').lower() in _TIMES]
+    if TIME not in given and len(times) == 1:
         titles[times[0]] = TIME
-    if len(set(titles)) < len(titles):
-        titles = bare
-    said = [(match[2], match[3] or '') if match else (None, '') for match in matches]
-    return [(title, *item) for title, item in zip(titles, said)]
+    return titles if len(set(titles)) == len(titles) else given
 
 
 def _lines_of(table: TableFile, columns: Sequence[_Column]) -> dict[str, str]:
@@ -383,13 +412,10 @@ def _owners_in(columns: Sequence[_Column]) -> dict[str, list[str]]:
     return {what: shared.get(QUANTITIES[what].owners, who) for what, who in found.items()}
 
 
-def _refuse_unusable(
-    columns: Sequence[_Column],
-    owners: Mapping[str, Sequence[str]],
-    given: Sequence[str],
-    name: str,
+def _refuse_without_motion(
+    columns: Sequence[_Column], joints: Sequence[str], given: Sequence[str], name: str
 ) -> None:
-    """Refuse titles without time or positions, and a column that stands there twice."""
+    """Refuse titles of which none is that of the times, or of a position."""
     titles = [column.title for column in columns]
     if TIME not in titles:
         raise FileError(
@@ -398,22 +424,30 @@ def _refuse_unusable(
             + " Lines before the titles of a CSV rename them: '# column THEIRS: time', '# column "
             "THEIRS: JOINT.position'."
         )
-    if not owners['motion']:
-        others = [title for title in titles if title and title != TIME] or ['joint1']
-        words = [title for title in others if title.isidentifier()] or ['joint1']
-        joint = others[0] if others[0].isidentifier() else 'JOINT'
+    if not joints:
+        first = next((title for title in titles if title not in ('', TIME)), 'joint1')
+        named = first if first.isidentifier() else 'JOINT'
+        joint = next(
+            (title for title in titles if title.isidentifier() and title != TIME), 'joint1'
+        )
         raise FileError(
-            f"{name}: there are no positions; expected columns such as '{words[0]}.position', "
-            f'with the names of the joints; the columns are {listed(given)}. Rename them (commas, '
+            f"{name}: there are no positions; expected columns such as '{joint}.position', with "
+            f'the names of the joints; the columns are {listed(given)}. Rename them (commas, '
             'semicolons, tabulators or spaces divide a CSV), or say in a line before them for '
-            f"each what it is: '# column {others[0]}: {joint}.position', with the name of a joint "
+            f"each what it is: '# column {first}: {named}.position', with the name of a joint "
             'of the robot.'
         )
-    used = {column.title for column in columns if column.word} | {TIME}
-    if repeated := sorted(title for title in used if titles.count(title) > 1):
+
+
+def _refuse_misfits(columns: Sequence[_Column], joints: Sequence[str], name: str) -> None:
+    """Refuse columns that are there twice, and derivatives of joints without positions."""
+    counts = Counter(
+        column.title for column in columns if column.word or column.title == TIME
+    )
+    if repeated := sorted(title for title, count in counts.items() if count > 1):
         raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
     moving = (c.owner for c in columns if c.word and c.word.field == 'motion')
-    if stray := [who for who in dict.fromkeys(moving) if who not in owners['motion']]:
+    if stray := [who for who in dict.fromkeys(moving) if who not in joints]:
         raise FileError(
             f'{name}: {listed(stray)} have derivatives, but no position; expected columns such as '
             f"'{stray[0]}.position'."

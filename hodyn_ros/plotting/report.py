@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.resources import files
@@ -28,8 +28,9 @@ from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import Quantity, motion_limits
+from hodyn_ros.model.violations import Quantity, Violation, motion_limits
 from hodyn_ros.plotting.labels import (
+    Label,
     label,
     labels_of,
     number,
@@ -160,8 +161,6 @@ def html_report(
     moment, worst = _worst_moment(results, quantities)
     sections = _sections(results, model, quantities, comparison)
     panels = [panel for parts in sections.values() for _, row in parts for panel in row]
-    places = {name: j for j, name in enumerate(model.joint_names)}
-    of_motors = zip(results.motor_names, (places[name] for name in results.motor_joints))
     n_stretches = _stretches(panels)
     return _page(
         title=title or f'{model.name}: {results.name}',
@@ -169,25 +168,16 @@ def html_report(
         model=model,
         robot_file=robot_file or str(replace(model.provenance, version='')),
         checks=[quantity for quantity in quantities if quantity.name],
-        exceeded=[
-            (item, labels_of(quantity)[quantity.owners.index(item.joint_name)])
-            for quantity in quantities
-            for item in quantity.violations()
-        ],
+        exceeded=[*_exceeded(quantities)],
         no_limit=no_limit(unlimited(quantities, actuators)),
         limits=limits,
-        falling=[
-            name
-            for name, slowing in zip(model.joint_names, limits.deceleration_limit)
-            if np.isfinite(slowing)
-        ],
         worst=worst,
         moment=moment,
         remarks=(*results.remarks, *remarks),
         comparison=comparison,
         identification=identification,
         sections=sections,
-        joint_of=dict(of_motors) | places,
+        joint_of=_joints_of(results),
         n_stretches=n_stretches,
         data={
             'panels': [_data(panel, n_stretches) for panel in panels],
@@ -226,6 +216,24 @@ def _page(**content: Any) -> str:
         script=_asset('report.js'),
     )
     return text
+
+
+def _exceeded(quantities: Sequence[Quantity]) -> Iterator[tuple[Violation, Label]]:
+    """What exceeds limits, with its labels."""
+    for quantity in quantities:
+        labels = dict(zip(quantity.owners, labels_of(quantity)))
+        for item in quantity.violations():
+            yield item, labels[item.joint_name]
+
+
+def _joints_of(results: Samples) -> dict[str, int]:
+    """Indices of joints by their names, and by those of the motors that move them."""
+    places = {name: j for j, name in enumerate(results.joint_names)}
+    of_motors = {
+        motor: places[joint]
+        for motor, joint in zip(results.motor_names, results.motor_joints)
+    }
+    return of_motors | places
 
 
 def _stretches(panels: Sequence[Panel]) -> int:

@@ -166,6 +166,12 @@ def test_yaml_trajectory_comes_back_as_waypoints(tmp_path):
     np.testing.assert_array_equal(found.motion, written.motion[:, :3])
 
 
+def test_positions_alone_are_written_as_yaml_too(tmp_path):
+    motion = np.random.default_rng(2).normal(size=(5, 1, 2))
+    write_results(tmp_path / 'x.yaml', Samples(('a', 'b'), np.arange(5.0), motion))
+    np.testing.assert_array_equal(read_motion(tmp_path / 'x.yaml').motion, motion)
+
+
 def test_yaml_as_ros2_topic_echo_prints_it_is_read(tmp_path):
     path = tmp_path / 'x.yml'
     path.write_text(
