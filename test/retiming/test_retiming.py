@@ -214,6 +214,7 @@ def test_path_that_must_be_followed_fast_is_refused_with_what_its_weight_needs()
     assert kept.factor == 1.0 and kept.duration == 2.0 * factor
 
 
+@pytest.mark.slow
 def test_limits_of_joints_that_loops_move_are_in_the_law():
     description = share_file('urdf/five_bar.urdf').read_text()
     knees = ('knee_front', 'knee_back')
