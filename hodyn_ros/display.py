@@ -28,8 +28,8 @@ _WIDE = 100_000  # columns of what is no terminal
 class Column(NamedTuple):
     """A column of a `Table`: which entry of the records it shows, and how."""
 
-    key: str
-    """Of the entry."""
+    key: str | Callable[[Any], Any]
+    """Of the entry; or a function that makes it of a record."""
     title: str | None = None
     """Head of the column, in one line or some; by default the key in words."""
     unit: str = ''
@@ -49,7 +49,7 @@ class Column(NamedTuple):
         -------
         str
         """
-        title = self.key.replace('_', ' ') if self.title is None else self.title
+        title = str(self.key).replace('_', ' ') if self.title is None else self.title
         return f'{title}\n[{self.unit}]' if self.unit else title
 
     def value(self, record: Any) -> Any:
@@ -63,6 +63,8 @@ class Column(NamedTuple):
         -------
         object
         """
+        if callable(self.key):
+            return self.key(record)
         if isinstance(record, Mapping):
             return record.get(self.key)
         return getattr(record, self.key, None)
@@ -115,6 +117,10 @@ class Table:
     title: str
     columns: Sequence[Column]
     records: Sequence[Any]
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.records)
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
@@ -187,8 +193,7 @@ class Answer:
 
     def __str__(self) -> str:
         """Text for a terminal: the parts, with empty lines between them."""
-        texts = (str(part) for part in self.parts)
-        return '\n\n'.join(text for text in texts if text)
+        return '\n\n'.join(str(part) for part in self.parts if part)
 
     def _repr_html_(self) -> str:
         return ''.join(

@@ -16,7 +16,7 @@ from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.analysis.recorded_signals import Recorded
 from hodyn_ros.analysis.stop_analysis import instant as tenths
 from hodyn_ros.analysis.stops import find_stop_causes
-from hodyn_ros.cli.output import PICTURES, instant, show, show_remarks, written
+from hodyn_ros.cli.output import PICTURES, check_picture, instant, save, show_remarks
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import IdentificationError, RequestError
@@ -32,20 +32,6 @@ from hodyn_ros.names import listed, name_of, number
 VIOLATION = 1
 """Exit code if a limit is exceeded."""
 
-_EXCEEDED = (
-    Column('quantity', 'exceeded', form=name_of),
-    Column('joint_name', 'joint'),
-    Column('time', 'worst at', 's', instant),
-    Column('value'),
-    Column('limit'),
-    Column('by'),
-    Column('unit'),
-)
-_USED = (
-    Column('quantity', form=name_of),
-    Column('used', 'used of its limit'),
-    Column('told', ''),
-)
 _JUMPS = (
     'The torques jump at waypoints, so there is no bound for torque rate and jerk: the motion '
     'keeps no limits of them.'
@@ -96,11 +82,8 @@ def check(
             '--output is for recordings (--recorded); of a motion: hodyn plot.'
         )
     problem = load_problem(given)
-    results = problem.results()
-    answer = compared(problem, results)
-    if not as_json:
-        show_remarks(results.remarks)
-    show(answer, as_json)
+    answer = compared(problem, problem.results())
+    problem.show(answer, as_json)
     return 0 if answer.data['is_kept'] else VIOLATION
 
 
@@ -124,15 +107,14 @@ def compared(problem: Problem, results: Samples) -> Answer:
     # The efforts jump along the motion, so that their rate has no bound.
     has_jumps = results.continuous_order < 0
     start, end = results.times[[0, -1]].tolist()
+    # Within which nothing is compared [s].
+    largest_step = float(np.diff(results.times).max(initial=0.0))
     data = {
-        'robot': problem.model.name,
         'motion': results.name,
         'samples': len(results),
         'start': start,
         'end': end,
-        # Within which nothing is compared [s].
-        'largest_step': float(np.diff(results.times).max(initial=0.0)),
-        'limits_from': problem.limits_from,
+        'largest_step': largest_step,
         'is_kept': not exceeded and not has_jumps,
         'has_jumps': has_jumps,
         'violations': exceeded,
@@ -147,22 +129,20 @@ def compared(problem: Problem, results: Samples) -> Answer:
         ],
         'unlimited': without,
         'singularity': nearest,
-        'remarks': list(results.remarks),
-        'provenance': problem.model.provenance.lines(),
+        'remarks': results.remarks,
     }
     count = len(exceeded)
-    said = [
-        f'{count} {"limit is" if count == 1 else "limits are"} exceeded.' if count else '',
-        _JUMPS * has_jumps or 'All limits that could be checked are kept.' * (not count),
-        *_near(nearest),
-        no_limit(without),
-    ]
-    parts = [
+    verdict = _JUMPS * has_jumps or 'All limits that could be checked are kept.'
+    if count:
+        verdict = f'{count} {"limit is" if count == 1 else "limits are"} exceeded.'
+        verdict += f'\n{_JUMPS}' * has_jumps
+    said = (verdict, *_near(nearest), no_limit(without))
+    parts: list[Table | str] = [
         f'{results.name}: {len(results)} samples from {instant(start)} s to {instant(end)} s, '
-        f'at most {number(data["largest_step"])} s apart\nlimits: {problem.limits_from}',
-        Table('', _EXCEEDED, [*map(_told_excess, exceeded)]) if exceeded else '',
-        Table('', _USED, [*map(_told_use, quantities)]),
-        '\n'.join(text for text in said if text),
+        f'at most {number(largest_step)} s apart\nlimits: {problem.limits_from}',
+        Table('', _EXCEEDED, exceeded),
+        Table('', _USED, quantities),
+        '\n'.join(filter(None, said)),
     ]
     return Answer(parts, data)
 
@@ -176,32 +156,51 @@ def _exceeded(quantities: Sequence[Quantity], results: Samples) -> Iterator[dict
             yield {**item._asdict(), 'time': time, 'unit': units[item.joint_name]}
 
 
-def _told_excess(record: dict[str, Any]) -> dict[str, Any]:
-    """A record of an excess as people see it: relative to a limit that says something."""
-    value, limit = record['value'], record['limit']
-    by = f'{100.0 * abs(value - limit) / abs(limit or 1.0):.1f} %'
+def _excess(record: dict[str, Any]) -> str:
+    """How far a value lies beyond a limit, relative to one that says something."""
+    limit = record['limit']
+    excess = abs(record['value'] - limit)
+    # Relative to where the zero of a joint happens to be it says nothing.
     if record['quantity'] == 'position' or limit == 0.0:
-        # Relative to where the zero of a joint happens to be it says nothing.
-        by = number(abs(value - limit), 3)
-    return {**record, 'by': by, 'unit': f'[{record["unit"]}]'}
+        return number(excess, 3)
+    return f'{100.0 * excess / abs(limit):.1f} %'
 
 
-def _told_use(quantity: Quantity) -> dict[str, str]:
-    """How much of its limit a quantity uses and whose it is, or why it is not checked."""
+def _used(quantity: Quantity) -> str | None:
+    """Largest part of a limit that is used."""
+    worst = quantity.worst
+    return None if worst is None else f'{100.0 * quantity.peaks[worst]:.1f} %'
+
+
+def _told(quantity: Quantity) -> str:
+    """Whose limit a quantity uses most of, or why it is not checked."""
     worst, known, is_limited = quantity.worst, quantity.n_known, quantity.is_limited
-    used = '' if worst is None else f'{100.0 * quantity.peaks[worst]:.1f} %'
     if not is_limited.any():
-        told = 'not checked: no limit is known'
-    elif not quantity.is_checked:
-        told = 'not checked: the motion does not determine it'
-    else:
-        words = [] if worst is None else [f'by {quantity.owners[worst]}']
-        without = [name for name, has in zip(quantity.owners, is_limited) if not has]
-        words += [f'no limit for {listed(without)}'] * bool(without)
-        least, N = int(known[is_limited].min()), len(quantity.values)
-        words += [f'known at {least} of {N} samples only'] * (least < N)
-        told = '; '.join(words)
-    return {'quantity': quantity.name, 'used': used, 'told': told}
+        return 'not checked: no limit is known'
+    if not quantity.is_checked:
+        return 'not checked: the motion does not determine it'
+    words = [] if worst is None else [f'by {quantity.owners[worst]}']
+    without = [name for name, has in zip(quantity.owners, is_limited) if not has]
+    words += [f'no limit for {listed(without)}'] * bool(without)
+    least, N = int(known[is_limited].min()), len(quantity.values)
+    words += [f'known at {least} of {N} samples only'] * (least < N)
+    return '; '.join(words)
+
+
+_EXCEEDED = (
+    Column('quantity', 'exceeded', form=name_of),
+    Column('joint_name', 'joint'),
+    Column('time', 'worst at', 's', instant),
+    Column('value'),
+    Column('limit'),
+    Column(_excess, 'by'),
+    Column('unit', form='[{}]'.format),
+)
+_USED = (
+    Column('name', 'quantity', form=name_of),
+    Column(_used, 'used of its limit'),
+    Column(_told, ''),
+)
 
 
 def _singularity(model: RobotModel, results: Samples) -> dict[str, Any] | None:
@@ -280,23 +279,18 @@ def stopped(
     if output is not None:
         picture = f'{"Written" if analysis.causes else "Not written"}: {output}'
         if analysis.causes:
-            with written(output) as target:
-                plotting.plot_stop(problem.model, analysis).savefig(target, dpi=120)
+            save(output, plotting.plot_stop(problem.model, analysis))
     torques = _torques(problem, sources[-1]) if len(recordings) == 2 else ''
-    if not as_json:
-        show_remarks(analysis.remarks)
     found = analysis.answer
     data = {
-        'robot': problem.model.name,
         'recordings': [samples.name for samples in sources],
         'samples': [len(samples) for samples in sources],
-        'limits_from': problem.limits_from,
         **found.data,
         'torques': torques,
     }
     head = '\n'.join([*map(_head, sources), f'limits: {problem.limits_from}'])
     beside = f'Measured torques beside those of the model: {torques}' * bool(torques)
-    show(Answer([head, *found.parts, beside, picture], data), as_json)
+    problem.show(Answer([head, *found.parts, beside, picture], data), as_json)
     return analysis.verdict == 'exceeded'
 
 
@@ -309,10 +303,8 @@ def _refuse_options(
             '--measured is what was measured beside the commands in MOTION, but --recorded '
             'measured says that MOTION is measured; leave one of them out.'
         )
-    if output is not None and output.suffix.lower() not in PICTURES:
-        raise RequestError(
-            f'{output}: expected a name that ends with {" or ".join(PICTURES)}.'
-        )
+    if output is not None:
+        check_picture(output, PICTURES)
     for name in ('derivatives', 'rate', 'interpolation'):
         if getattr(given, name) != getattr(Given(given.robot), name):
             raise RequestError(

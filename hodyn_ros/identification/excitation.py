@@ -37,7 +37,7 @@ from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import find_violations, motion_limits, tightened
 from hodyn_ros.names import SPRING, TARGETS, listed
-from hodyn_ros.retiming.scaling import RobotLimits
+from hodyn_ros.retiming.scaling import RobotLimits, refuse_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 _GROUPS = {
@@ -458,7 +458,9 @@ class _Task(NamedTuple):
             0.0, motion.duration, int(np.ceil(motion.duration * _DENSE)) + 1
         )
         try:
-            kept = RobotLimits(self.model, self.bounds).check(motion).is_kept
+            robot = RobotLimits(self.model, self.bounds)
+            refuse_extremes(robot, motion)
+            kept = robot.check(motion).is_kept
         except (ScalingError, MotionError):  # the latter where closed loops do not close
             return False
         return kept and not self.leaves_box(motion(times, 0)[:, 0])

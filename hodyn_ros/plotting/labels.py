@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
+from hodyn_ros import names
 from hodyn_ros.model.limits import ANGULAR, SERIES
 from hodyn_ros.model.violations import Quantity
 from hodyn_ros.names import MOTION_NAMES, unit_of
@@ -121,7 +120,7 @@ def label_of(quantity: str, is_linear: bool) -> Label:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Write a number for people: some digits, a minus sign that is one, no exponent if short.
+    """Write a number as `hodyn_ros.names.number` does, with the minus sign of typography.
 
     Parameters
     ----------
@@ -132,17 +131,8 @@ def number(value: float, digits: int = 4) -> str:
     Returns
     -------
     str
-        With the minus sign of typography.
     """
-    if value == 0.0 or 1e-3 <= abs(value) < 1e6:
-        text = np.format_float_positional(
-            value, precision=digits, unique=False, fractional=False, trim='-'
-        )
-        # Digits before the point are not rounded away.
-        text = f'{value:.0f}' if abs(value) >= 10.0**digits else text
-    else:
-        text = f'{value:.{digits}g}'.replace('e-0', 'e-').replace('e+0', 'e+')
-    return text.replace('-', '−')
+    return names.number(value, digits).replace('-', '−')
 
 
 def percent(share: float) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import MOTION_NAMES
-from hodyn_ros.plotting.labels import label_of, number
+from hodyn_ros.plotting.labels import labels_of, number
 from hodyn_ros.plotting.panels import TIME_LABEL, Curve, Panel, Range
+from hodyn_ros.typing import Flags
 
 if TYPE_CHECKING:
     from hodyn_ros.analysis.recorded_signals import Signal
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _AROUND = 15  # periods that are shown before and behind
 _EFFORTS = ('effort', 'effort_dot', 'position', 'velocity')
-Flags = NDArray[np.bool_]
 _ALWAYS = ('position', 'velocity', 'effort')  # of a measured signal, whatever its noise
 
 
@@ -41,31 +40,34 @@ def stop_panels(model: RobotModel, analysis: StopAnalysis, cause: StopCause) -> 
     j = _joint(model, analysis, cause)
     margin = _AROUND * analysis.period + 0.2 * (cause.end - cause.time)
     of_efforts = bool(cause.excesses) and cause.excesses[0].quantity in _EFFORTS[:2]
+    begin, end = cause.time - margin, cause.end + margin
     panels = []
     for quantity in _EFFORTS if of_efforts else MOTION_NAMES[:4]:
-        label = label_of(quantity, model.joint_types[j] == 'prismatic')
+        around = [
+            (signal, (signal.times >= begin) & (signal.times <= end))
+            for signal in analysis.signals
+            if signal.name == quantity
+        ]
+        clear = [(signal, rows) for signal, rows in around if _is_clear(signal, j, rows)]
+        if not clear:
+            continue
+        name, label = model.joint_names[j], labels_of(clear[0][0])[j]
         found = [
             excess
             for excess in cause.excesses
-            if (excess.joint_name, excess.quantity) == (model.joint_names[j], quantity)
+            if (excess.joint_name, excess.quantity) == (name, quantity)
         ]
-        curves, limits = [], Range()
-        for signal in analysis.signals:
-            since = signal.times - cause.time
-            rows = (since >= -margin) & (since <= cause.end - cause.time + margin)
-            if signal.name == quantity and _is_clear(signal, j, rows):
-                curves.append(
-                    Curve(signal.source, signal.times[rows], signal.values[rows, j])
-                )
-                limits = Range(float(signal.lower[j]), float(signal.upper[j]))
-        if curves:
-            panel = Panel(
+        panels.append(
+            Panel(
                 label.title,
-                model.joint_names[j],
+                name,
                 TIME_LABEL,
                 f'{label.symbol} [{label.unit}]',
-                tuple(curves),
-                y_limits=limits,
+                tuple(
+                    Curve(signal.source, signal.times[rows], signal.values[rows, j])
+                    for signal, rows in clear
+                ),
+                y_limits=Range.of(clear[-1][0], j),
                 marks=tuple((excess.time, excess.value) for excess in found),
                 notes=tuple(
                     f'{excess.source}: {number(excess.value)} {label.unit}, '
@@ -73,7 +75,7 @@ def stop_panels(model: RobotModel, analysis: StopAnalysis, cause: StopCause) -> 
                     for excess in found[:1]
                 ),
             )
-            panels.append(panel)
+        )
     return panels
 
 
