@@ -268,14 +268,49 @@ def _by_processes(packed: bytes, tasks: Sequence[MotionTask], workers: int) -> O
                 yield _died(task)
 
 
+class _Pool(ProcessPoolExecutor):
+    """Processes that are forked from one that has imported all already."""
+
+    def submit(self, *arguments: Any, **named: Any) -> Future[Any]:
+        """Submit, which starts processes until all are there; Ctrl-C waits meanwhile."""
+        with _interruptions_held():
+            if _HAS_FORKSERVER:
+                multiprocessing.set_forkserver_preload(_PRELOADED)
+                forkserver.ensure_running()
+            return super().submit(*arguments, **named)
+
+
 @contextmanager
-def _processes(count: int, packed: bytes) -> Iterator[Executor]:
+def _interruptions_held() -> Iterator[None]:
+    """Hold back SIGINT in this process for a block, and for good in processes that it starts.
+
+    Ctrl-C reaches all of them. They leave it to this process, which ends them. Half started, they
+    would be forgotten.
+    """
+    if not _HAS_FORKSERVER or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # Else the thread that starts the first process would start it, and unblock the signal.
+    resource_tracker.ensure_running()
+    came: list[object] = []
+    # The mask is inherited, but other threads, such as those of BLAS, still take the signal.
+    handler = signal.signal(signal.SIGINT, lambda *_: came.append(_))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _processes(count: int, packed: bytes) -> Iterator[_Pool]:
     """Pool whose processes end at once if the block ends with an error, or this process dies."""
     context = multiprocessing.get_context('forkserver' if _HAS_FORKSERVER else 'spawn')
-    if _HAS_FORKSERVER:
-        _start_forkserver()
     ours, theirs = context.Pipe()
-    pool = ProcessPoolExecutor(count, context, _end_with, (theirs,))
+    pool = _Pool(count, context, _end_with, (theirs,))
     try:
         try:
             # The first one compiles, the others take the code from the cache on disk.
@@ -294,20 +329,6 @@ def _processes(count: int, packed: bytes) -> Iterator[Executor]:
         pool.shutdown(cancel_futures=True)
         ours.close()
         theirs.close()
-
-
-def _start_forkserver() -> None:
-    """Start the process that imports all, and from which workers are forked.
-
-    Ctrl-C reaches all processes: they leave it to this one, which ends them.
-    """
-    multiprocessing.set_forkserver_preload(_PRELOADED)
-    resource_tracker.ensure_running()  # else it is started below, and unblocks the signal
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which is inherited
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _end_with(connection: Connection) -> None:

@@ -213,8 +213,10 @@ def table_of(samples: Samples) -> WrittenTable:
                 if owner.is_linear is not None:
                     unit = quantity.unit_of(k, component, owner.is_linear)
                 columns[title], known[title] = np.ascontiguousarray(values[:, k, j]), unit
-                is_plain = not (unit or owner.more)
-                titles.append(title if is_plain else f'{title} [{unit}]{owner.more}')
+                more = (
+                    '' if k and quantity.owners else owner.more
+                )  # of motors it is said once
+                titles.append(f'{title} [{unit}]{more}' if unit or more else title)
     lines = {name: str(getattr(samples, name)) for name in ('start', 'source', 'base_link')}
     lines = {
         key: value for key, value in lines.items() if value not in ('', '0', 'unknown')
