@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import RigidDrive, SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import inverse_dynamics

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators.actuator import Actuator, RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import Actuator, RigidDrive, SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.display import Answer, shown
