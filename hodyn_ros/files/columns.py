@@ -15,7 +15,7 @@ import numpy as np
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME, WORDS, FileQuantity, Word
-from hodyn_ros.files.samples import LACKING, SOURCES, Samples, leading_unknown
+from hodyn_ros.files.samples import SOURCES, Samples, first_known
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
 
@@ -468,15 +468,14 @@ def _rows_of(
 ) -> tuple[Any, tuple[str, ...]]:
     """Index of the rows that are used, and remarks on the others."""
     times = values[TIME]
-    early = leading_unknown(np.column_stack([values[title] for title in positions]))
-    if early == len(times) > 0:
-        raise FileError(f'{name}: none of {early} samples has the positions of all joints.')
-    remarks: tuple[str, ...] = (LACKING.format(early),) if early else ()
+    first, remarks = first_known(
+        np.column_stack([values[title] for title in positions]), name
+    )
     again = 1 + np.flatnonzero(times[1:] == times[:-1])
     for column in values.values():
         now, before = column[again], column[again - 1]
         again = again[(now == before) | (np.isnan(now) & np.isnan(before))]
-    again = again[again > early]
+    again = again[again > first]
     if again.size:
         remarks += (
             'Samples that are there twice, time and all, are used once; the first is at '
@@ -484,7 +483,7 @@ def _rows_of(
         )
     if not remarks:
         return slice(None), ()
-    is_used = np.arange(len(times)) >= early
+    is_used = np.arange(len(times)) >= first
     is_used[again] = False
     return is_used, remarks
 
