@@ -18,13 +18,14 @@ from hodyn_ros.display import Answer, shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.answers import of_identification
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
-from hodyn_ros.identification.doubt import Doubt, doubted, last_link
+from hodyn_ros.identification.doubt import Doubt, doubted
 from hodyn_ros.identification.equations import Equations, Parameter
 from hodyn_ros.identification.estimation import (
     Estimation,
     IdentifiedParameter,
     scale_remarks,
 )
+from hodyn_ros.identification.hypotheses import last_link
 from hodyn_ros.identification.recording import (
     Preparation,
     Recording,
@@ -412,9 +413,10 @@ def _updated(
         if len(found.of(name))
     }
     drives: dict[str, Actuator] = {} if actuators is None else dict(actuators.by_joint)
+    velocity = np.exp(found.of_base(found.z)[equations.places['stribeck_velocity']])
     for j, name in enumerate(model.joint_names):
         own = {what: each[j] for what, each in values.items()}
-        terms = _terms(own, np.exp(found.state.log_velocity[j]), smoothing)
+        terms = _terms(own, velocity[j], smoothing)
         law = Sum(tuple(terms)) if terms else None
         is_new = found.has_friction or law is not None
         rigid = drives.get(name)
@@ -520,17 +522,16 @@ def _residuals(
         One for each recording and kind of rows.
     """
     residuals, channels = [], found.channels
-    beta = given.known.copy()
-    beta[found.asked] = np.where(given.is_linear[found.asked], full, 0.0)
+    beta = found.of_base(found.z)
+    beta[found.asked] = np.where(given.is_linear[found.asked], full, beta[found.asked])
     for name, stretches in recordings.items():
         count, squares = np.zeros(len(channels.kinds)), np.zeros((4, len(channels.kinds)))
         for stretch in stretches:
             rows = found.rows_of(stretch)
             plain = rows if given is found.equations else given.rows(stretch, channels)
-            before = plain.series[..., 0] - plain.fixed - plain.X @ given.known
             every = (
                 rows.signal,
-                before - plain.friction,
+                given.left(plain, given.known),
                 found.left(rows, beta),
                 np.sqrt(rows.resolved),
             )
