@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import name_of
 from hodyn_ros.typing import Array
 
+T = TypeVar('T')
+
 SOURCES = ('commanded', 'measured', 'computed')
 
 _TOGETHER = 10  # samples within which excesses have one cause
@@ -49,6 +51,7 @@ _LAST = 0.1  # s before the end within which a cause is the one that ended the r
 _USUAL = 0.005  # rad or m, between commands and measurements of a robot under load
 _SLOW = 0.005  # s, period from which on a robot may take commands faster than the recording shows
 
+_APART = 'Commands and measurements have no time in common: each is looked at by itself.'
 _START, _END = 'start in motion', 'end in motion'
 # Kinds of what lasts, by the first of these quantities that exceeds its limit.
 _LASTING = {
@@ -59,7 +62,29 @@ _LASTING = {
     'effort': 'torque too large',
     'effort_dot': 'torque too fast',
 }
+_EACH_CYCLE = (
+    'Commands must be sent each {period:.3g} ms, from a real-time process and without delays of '
+    'the network.'
+)
 _ADVICE = {
+    'held commands': 'The recording has a command each {period:.3g} ms, but a new one each '
+    '{stride:.3g} ms only: if the robot takes one each {period:.3g} ms, each is a step. '
+    'Interpolate between them.',
+    'missed cycle': 'The command at {at} s repeats the one before{more}, and the next one makes '
+    f'up for it: {{missed}} missed. {_EACH_CYCLE}',
+    'repeated command': 'The command at {at} s repeats the one before{more}, and the motion goes '
+    f'on behind it: it stood still meanwhile. {_EACH_CYCLE}',
+    'missing commands': '{count} commands are missing in motion, at {places} places, at most '
+    '{most} before {at} s: they were not recorded, or not sent in time.',
+    'step of the stamps': 'The stamps step by {step:.3g} ms before {at} s, and the commands go on '
+    'as usual: one came late, or the clock was set, which CLOCK_MONOTONIC never is. '
+    f'{_EACH_CYCLE}',
+    'jump at the start': 'The first command is {size:.3g} rad or m away from where {joint} is '
+    'measured: read the position of the robot, and begin there.',
+    _START: 'The first commands move at {size:.3g} rad/s or m/s, {why}: begin with the position '
+    'of the robot and at rest.',
+    _END: 'The commands end at {size:.3g} rad/s or m/s: bring them to rest before the last one, '
+    'unless they end because the robot had stopped.',
     'motion too fast': 'The commanded motion is too fast for its limits: hodyn retime finds a '
     'timing that keeps them.',
     'out of range': 'The commands leave the range of {joint}: plan another path.',
@@ -76,7 +101,28 @@ _ADVICE = {
     '{most:.3g} are allowed in a cycle: ramp it, or limit its rate.',
     'torque of the model': 'By the model the commanded motion needs more than the limit: hodyn '
     'retime finds a timing that keeps it; a payload belongs into the model.',
+    'measured excess': 'The measured {what} exceeds its limit{why}',
 }
+"""What happened and what to do, by the kinds of causes; with facts of each."""
+_WHY_MEASURED = {
+    False: '. Record the commands, too: they tell whether these asked for it.',
+    True: ', but no command does: look for contact, a payload that the robot does not know of, or '
+    'gains that are too high.',
+}
+"""Without commands, and with some."""
+
+
+def _cause(
+    kind: str,
+    first: float,
+    last: float,
+    excesses: tuple[Excess, ...] = (),
+    is_certain: bool = True,
+    **facts: Any,
+) -> StopCause:
+    """Cause of a kind between two times [s], with the facts that its advice names."""
+    advice = _ADVICE[kind].format(**facts)
+    return StopCause(kind, first, last, excesses, is_certain, advice)
 
 
 class _Event(NamedTuple):
@@ -164,39 +210,26 @@ def find_stop_causes(
     remarks = [no_limit(unlimited)] * bool(unlimited)
     of_measured = {} if measured is None else measured_signals(model, limits, measured)
     signals = list(of_measured.values())
-    causes: list[StopCause] = []
     commands, deviation = None, None
-    if commanded is not None:
-        stream, causes = _without_holds(model, limits, commanded)
-        commands = _Commands(model, limits, stream, of_measured)
-        signals = [*commands.signals, *signals]
+    if commanded is None:
+        period = float(np.median(np.diff(signals[0].times)))
+    else:
+        commands = _Commands(model, limits, commanded, of_measured)
+        signals, period = [*commands.signals, *signals], commands.clock.period
+        if period > _SLOW:
+            remarks.append(
+                f'The commands are {1e3 * period:.3g} ms apart; what a robot with '
+                'a faster clock was sent in between is not in the recording.'
+            )
         if of_measured:
             deviation = _deviation(commanded, of_measured['position'])
-        period = commands.clock.period
-        is_apart = bool(of_measured) and deviation is None
-        remarks += _remarks(period, is_apart)
-    else:
-        period = float(np.median(np.diff(signals[0].times)))
+            remarks += [_APART] * (deviation is None)
     events = [event for signal in signals for event in _events(signal)]
-    causes += _causes(events, commands, period)
+    causes = _ranked([*_causes(events, commands, period)])
     undecided = tuple(_undecided(signals))
     return StopAnalysis(
-        _ranked(causes), undecided, tuple(signals), period, tuple(remarks), deviation
+        causes, undecided, tuple(signals), period, tuple(remarks), deviation
     )
-
-
-def _remarks(period: float, is_apart: bool) -> Iterator[str]:
-    """What a recording of commands with a period [s] does not tell.
-
-    Also if there are measurements, but at no time between the commands.
-    """
-    if period > _SLOW:
-        yield (
-            f'The commands are {1e3 * period:.3g} ms apart; what a robot with '
-            'a faster clock was sent in between is not in the recording.'
-        )
-    if is_apart:
-        yield 'Commands and measurements have no time in common: each is looked at by itself.'
 
 
 def _check(model: RobotModel, name: str, recording: Recorded) -> None:
@@ -279,14 +312,10 @@ def _without_holds(
         for signal in differenced(model, limits, 'commanded', commanded, clock)
     ]
     worst = _worst(event for signal in signals for event in _events(signal))
-    h, first = 1e3 * clock.period, float(commanded.times[rows[0] + 1])
-    advice = (
-        f'The recording has a command each {h:.3g} ms, but a new one each {stride * h:.3g} ms '
-        f'only: if the robot takes one each {h:.3g} ms, each is a step. Interpolate between them.'
-    )
-    last = float(commanded.times[-1])
-    cause = StopCause('held commands', first, last, worst, False, advice)
-    return commanded.rows(np.unique(np.append(0, rows + 1))), [cause] * bool(worst)
+    h = 1e3 * clock.period
+    first, last = commanded.times[[rows[0] + 1, -1]].tolist()
+    held = _cause('held commands', first, last, worst, False, period=h, stride=stride * h)
+    return commanded.rows(np.unique(np.append(0, rows + 1))), [held] * bool(worst)
 
 
 def _ranked(causes: Sequence[StopCause]) -> tuple[StopCause, ...]:
@@ -343,13 +372,17 @@ class _Commands:
     ----------
     model : RobotModel
     limits : MotionLimits
-    stream : Recorded
-        What the robot was sent, without held commands.
+    commanded : Recorded
+        What the robot was sent.
     measured : mapping of str to Signal
         By the quantity; empty without measurements.
 
     Attributes
     ----------
+    stream : Recorded
+        The commands without those that are only held.
+    held : list of StopCause
+        Held commands, if there are some.
     clock : Clock
         Of the stream.
     own : list of Signal
@@ -362,72 +395,43 @@ class _Commands:
         self,
         model: RobotModel,
         limits: MotionLimits,
-        stream: Recorded,
+        commanded: Recorded,
         measured: Mapping[str, Signal],
     ) -> None:
-        self.model, self.limits, self.stream, self.measured = (
-            model,
-            limits,
-            stream,
-            measured,
-        )
-        self.times = stream.times
+        self.model, self.limits, self.measured = model, limits, measured
+        stream, self.held = _without_holds(model, limits, commanded)
+        self.stream, self.times = stream, stream.times
         self.clock = clock_of(stream.times, stream.position)
         self.own = differenced(model, limits, 'commanded', stream, self.clock)
         self.signals = [*self.own, *computed_signals(model, limits, self.own)]
 
     def traces(self) -> list[StopCause]:
-        """Repeated commands; those near each other as one.
+        """Repeated commands, which are causes if limits are exceeded around them.
 
         Returns
         -------
         list of StopCause
-            In the order of time, without excesses.
+            'missed cycle' or 'repeated command', in the order of time, without excesses; those
+            near each other are one.
         """
-        found: list[StopCause] = []
-        for trace in sorted(self.repeated(), key=lambda trace: trace.time):
-            if found and trace.time <= found[-1].end + _TOGETHER * self.clock.period:
-                trace = replace(found.pop(), end=trace.end)
-            found.append(trace)
-        return found
-
-    def repeated(self) -> Iterator[StopCause]:
-        """Repeated commands, which are causes if limits are exceeded around them.
-
-        Yields
-        ------
-        StopCause
-            'missed cycle' or 'repeated command', without excesses; each place once.
-        """
-        seen: set[int] = set()
+        found: dict[int, StopCause] = {}
         for values in self.stream.known('commanded').values():
             for row, count, makes_up in repeats(values):
-                if row in seen:
-                    continue
-                seen.add(row)
                 first = float(self.times[row])
                 last = float(self.times[min(row + count + 3, len(self.times) - 1)])
-                more = f', as do {count - 1} more' * (count > 1)
-                missed = 'a cycle was' if count == 1 else f'{count} cycles were'
-                kind, then = (
-                    'missed cycle',
-                    f'the next one makes up for it: {missed} missed',
-                )
-                if not makes_up:
-                    kind = 'repeated command'
-                    then = 'the motion goes on behind it: it stood still meanwhile'
-                advice = (
-                    f'The command at {instant(first)} s repeats the one before{more}, and {then}. '
-                    f'{self._each_cycle()}'
-                )
-                yield StopCause(kind, first, last, (), True, advice)
-
-    def _each_cycle(self) -> str:
-        """Advice on when commands have to be sent."""
-        return (
-            f'Commands must be sent each {1e3 * self.clock.period:.3g} ms, from a real-time '
-            'process and without delays of the network.'
-        )
+                facts: dict[str, Any] = {
+                    'at': instant(first),
+                    'more': f', as do {count - 1} more' * (count > 1),
+                    'missed': 'a cycle was' if count == 1 else f'{count} cycles were',
+                    'period': 1e3 * self.clock.period,
+                }
+                kind = 'missed cycle' if makes_up else 'repeated command'
+                found.setdefault(row, _cause(kind, first, last, **facts))
+        spans = [(cause.time, cause.end, cause) for _, cause in sorted(found.items())]
+        return [
+            replace(together[0], end=last)
+            for _, last, together in _grouped(spans, _TOGETHER * self.clock.period)
+        ]
 
     def edges(self) -> Iterator[StopCause]:
         """Commands that begin away from the robot, or begin or end in motion.
@@ -449,32 +453,18 @@ class _Commands:
             for row, change in ((0, q[1] - q[0]), (last, q[last - 1] - q[last]))
         )
         for excess in jump:
-            advice = (
-                f'The first command is {abs(excess.value) * h:.3g} rad or m away from where '
-                f'{excess.joint_name} is measured: read the position of the robot, and begin '
-                'there.'
-            )
-            yield StopCause(
-                'jump at the start', excess.time, excess.time, jump, True, advice
-            )
+            size, joint = abs(excess.value) * h, excess.joint_name
+            times = excess.time, excess.time
+            yield _cause('jump at the start', *times, jump, size=size, joint=joint)
         for excess in () if jump else start:
-            at_rest = self._is_at_rest()
-            why = (
-                'the robot was at rest'
-                if at_rest
-                else 'if the recording did not begin later'
-            )
-            advice = (
-                f'The first commands move at {abs(excess.value) * h:.3g} rad/s or m/s, {why}: '
-                'begin with the position of the robot and at rest.'
-            )
-            yield StopCause(_START, excess.time, excess.time + h, start, at_rest, advice)
+            at_rest, size = self._is_at_rest(), abs(excess.value) * h
+            why = 'if the recording did not begin later'
+            why = 'the robot was at rest' if at_rest else why
+            times = excess.time, excess.time + h
+            yield _cause(_START, *times, start, at_rest, size=size, why=why)
         for excess in end:
-            advice = (
-                f'The commands end at {abs(excess.value) * h:.3g} rad/s or m/s: bring them to '
-                'rest before the last one, unless they end because the robot had stopped.'
-            )
-            yield StopCause(_END, excess.time, excess.time + _SHORT * h, end, False, advice)
+            times = excess.time, excess.time + _SHORT * h
+            yield _cause(_END, *times, end, False, size=abs(excess.value) * h)
 
     def _single(
         self, quantity: str, row: int, value: Array, error: Array
@@ -536,24 +526,25 @@ class _Commands:
         missing, leaps, times = self.clock.missing, self.clock.leaps, self.times
         if missing.any():
             worst = int(missing.argmax())
-            advice = (
-                f'{missing.sum()} commands are missing in motion, at {np.count_nonzero(missing)} '
-                f'places, at most {missing[worst]} before {instant(times[worst])} s: they were '
-                'not recorded, or not sent in time.'
-            )
             first, last = times[[worst - 1, worst]].tolist()
-            yield StopCause('missing commands', first, last, (), False, advice)
+            facts: dict[str, Any] = {
+                'count': missing.sum(),
+                'places': np.count_nonzero(missing),
+                'most': missing[worst],
+                'at': instant(last),
+            }
+            yield _cause('missing commands', first, last, is_certain=False, **facts)
         for row in np.flatnonzero(leaps).tolist():
             first, last = times[[row - 1, row]].tolist()
-            advice = (
-                f'The stamps step by {1e3 * leaps[row]:.3g} ms before {instant(last)} s, and the '
-                'commands go on as usual: one came late, or the clock was set, which '
-                f'CLOCK_MONOTONIC never is. {self._each_cycle()}'
-            )
-            yield StopCause('step of the stamps', first, last, (), False, advice)
+            facts = {
+                'step': 1e3 * leaps[row],
+                'at': instant(last),
+                'period': 1e3 * self.clock.period,
+            }
+            yield _cause('step of the stamps', first, last, is_certain=False, **facts)
 
-    def told(self, events: Sequence[_Event]) -> tuple[str, str]:
-        """Kind of what makes commands exceed limits, and what to do.
+    def told(self, events: Sequence[_Event]) -> tuple[str, dict[str, Any]]:
+        """Kind of what makes commands exceed limits, and facts.
 
         Parameters
         ----------
@@ -563,8 +554,9 @@ class _Commands:
         Returns
         -------
         kind : str
-            A key of the advice, such as 'velocity step'.
-        advice : str
+            Such as 'velocity step'.
+        facts : dict
+            That its advice names.
         """
         mine = [event for event in events if event.excess.source == 'commanded']
         worst = max((event.excess for event in mine), key=lambda excess: excess.factor)
@@ -586,7 +578,7 @@ class _Commands:
                 is_jerk = quantities.isdisjoint(('velocity', 'acceleration'))
                 kind, size = 'acceleration step' if is_jerk else 'velocity step', change
         most = abs(worst.limit) * h
-        return kind, _ADVICE[kind].format(joint=worst.joint_name, size=size, most=most)
+        return kind, {'joint': worst.joint_name, 'size': size, 'most': most}
 
     def _is_step(self, worst: Excess, j: int, first: int, last: int) -> bool:
         """Whether a quantity is large between two samples, and not around them."""
@@ -615,6 +607,7 @@ def _causes(
         Edges, faults of the stamps, traces in commands, and what remains.
     """
     if commands is not None:
+        yield from commands.held
         for edge in commands.edges():
             yield edge
             if edge.kind == _END:  # differences behind it follow from it
@@ -624,9 +617,8 @@ def _causes(
                 ]
         yield from commands.stamps()
         traces = commands.traces()
-        taken, events = _assigned(
-            events, [(trace.time, trace.end) for trace in traces], period
-        )
+        spans = [(trace.time, trace.end) for trace in traces]
+        taken, events = _assigned(events, spans, period)
         for trace, own in zip(traces, taken):
             if all(event.is_measured for event in own):
                 events += own
@@ -635,17 +627,35 @@ def _causes(
     # Short ones apart from long ones, which hide them; measured ones may follow from both.
     for kind in range(3):
         some = [event for event in events if event.kind(_SHORT * period) == kind]
-        taken, events = _assigned(events, _windows(some, _TOGETHER * period), period)
+        spans = [span[:2] for span in _grouped(some, _TOGETHER * period)]
+        taken, events = _assigned(events, spans, period)
         yield from (_explained(own, commands) for own in taken)
 
 
-def _windows(events: Iterable[_Event], gap: float) -> list[tuple[float, float]]:
-    """Times that events cover, together if nothing is between them for no longer than a gap."""
-    found: list[tuple[float, float]] = []
-    for first, last, _ in sorted(events):
+def _grouped(
+    spans: Iterable[tuple[float, float, T]], gap: float
+) -> list[tuple[float, float, list[T]]]:
+    """Spans of time in one, if nothing is between them for no longer than a gap [s].
+
+    Parameters
+    ----------
+    spans : iterable of (float, float, object)
+        First and last time [s], and what lies between them.
+    gap : float
+        [s]
+
+    Returns
+    -------
+    list of (float, float, list)
+        In the order of time.
+    """
+    found: list[tuple[float, float, list[T]]] = []
+    for first, last, item in sorted(spans, key=lambda span: span[:2]):
+        together = [item]
         if found and first <= found[-1][1] + gap:
-            first, last = found[-1][0], max(last, found.pop()[1])
-        found.append((first, last))
+            first, before, others = found.pop()
+            last, together = max(last, before), [*others, item]
+        found.append((first, last, together))
     return found
 
 
@@ -676,21 +686,16 @@ def _assigned(
 def _explained(events: Sequence[_Event], commands: _Commands | None) -> StopCause:
     """Cause of events by the signals that they are seen in."""
     sources = {event.excess.source for event in events}
-    worst = _worst(events)
+    worst, facts = _worst(events), dict[str, Any]()
     if commands is not None and 'commanded' in sources:
-        kind, advice = commands.told(events)
+        kind, facts = commands.told(events)
     elif 'computed' in sources:
         kind = 'torque of the model'
-        advice = _ADVICE[kind]
     else:
-        kind = 'measured excess'
-        why = (
-            '. Record the commands, too: they tell whether these asked for it.'
-            if commands is None
-            else ', but no command does: look for contact, a payload that the robot does not know '
-            'of, or gains that are too high.'
+        kind, what = (
+            'measured excess',
+            f'{name_of(worst[0].quantity)} of {worst[0].joint_name}',
         )
-        what = f'{name_of(worst[0].quantity)} of {worst[0].joint_name}'
-        advice = f'The measured {what} exceeds its limit{why}'
+        facts = {'what': what, 'why': _WHY_MEASURED[commands is not None]}
     first, last = min(event.first for event in events), max(event.last for event in events)
-    return StopCause(kind, first, last, worst, True, advice)
+    return _cause(kind, first, last, worst, **facts)

@@ -16,7 +16,7 @@ from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.analysis.recorded_signals import Recorded
 from hodyn_ros.analysis.stop_analysis import instant as tenths
 from hodyn_ros.analysis.stops import find_stop_causes
-from hodyn_ros.cli.output import PICTURES, instant, show_remarks, written
+from hodyn_ros.cli.output import PICTURES, check_picture, instant, save, show_remarks
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import IdentificationError, RequestError
@@ -279,8 +279,7 @@ def stopped(
     if output is not None:
         picture = f'{"Written" if analysis.causes else "Not written"}: {output}'
         if analysis.causes:
-            with written(output) as target:
-                plotting.plot_stop(problem.model, analysis).savefig(target, dpi=120)
+            save(output, plotting.plot_stop(problem.model, analysis))
     torques = _torques(problem, sources[-1]) if len(recordings) == 2 else ''
     found = analysis.answer
     data = {
@@ -304,10 +303,8 @@ def _refuse_options(
             '--measured is what was measured beside the commands in MOTION, but --recorded '
             'measured says that MOTION is measured; leave one of them out.'
         )
-    if output is not None and output.suffix.lower() not in PICTURES:
-        raise RequestError(
-            f'{output}: expected a name that ends with {" or ".join(PICTURES)}.'
-        )
+    if output is not None:
+        check_picture(output, PICTURES)
     for name in ('derivatives', 'rate', 'interpolation'):
         if getattr(given, name) != getattr(Given(given.robot), name):
             raise RequestError(

@@ -11,7 +11,7 @@ from typing import Any
 
 from hodyn_ros import plotting
 from hodyn_ros.cli.config import parameter_file
-from hodyn_ros.cli.output import PAGES, PICTURES, progress, written
+from hodyn_ros.cli.output import PAGES, check_picture, progress, save, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer
 from hodyn_ros.errors import RequestError
@@ -22,7 +22,6 @@ from hodyn_ros.identification.consistency import solver_library
 from hodyn_ros.identification.identify import Identification
 from hodyn_ros.identification.identify import identify as identified_from
 from hodyn_ros.identification.recording import RecordingFile
-from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.report import report_libraries
 from hodyn_ros.resources import package_version
 
@@ -61,22 +60,15 @@ def compare(
     RequestError
         If the suffix of the output is no known one.
     """
-    suffix = '' if output is None else output.suffix.lower()
-    if output is not None and suffix not in (*PICTURES, *PAGES):
-        raise RequestError(
-            f'{output}: expected a name that ends with .html, .png, .pdf or .svg.'
-        )
-    if output is not None:  # or the work would be done for nothing
-        figure_library() if suffix in PICTURES else report_libraries()
+    if output is not None:
+        check_picture(output)
     problem = load_problem(given)
     with progress('Comparing'):
         files = _files(recordings, topics)
         found = compared_with(problem.model, files, actuators=problem.actuators, link=link)
-    if output is not None and suffix in PICTURES:
-        with written(output) as target:
-            plotting.plot_comparison(found).savefig(target, dpi=120)
-    elif output is not None:
-        _write(output, _page(problem, found))
+    if output is not None:
+        is_page = output.suffix.lower() in PAGES
+        save(output, _page(problem, found) if is_page else plotting.plot_comparison(found))
     end = '' if output is None else f'Written: {output}'
     _show(problem, found, {'recordings': recordings}, end, as_json)
 
@@ -156,55 +148,59 @@ def identify(
             validation=_files(validation, topics) or None,
             fixed=outputs.fixed_parameters(problem.model, description),
         )
-    files: dict[str, Path] = {}
-    data = {'recordings': recordings, 'files': files}
-    end = 'Nothing is written; -o robot.urdf writes all of it.'
+    files, end = dict[str, Path](), 'Nothing is written; -o robot.urdf writes all of it.'
+    options = {
+        'estimate': groups,
+        'validate': validation,
+        'link': link,
+        'topics': topics,
+    }
     if output is not None:
-        files[''] = output
-        _write(output, outputs.described(found.model, description))
-        config = outputs.config(
-            found.model, found.actuators, problem.limits, problem.motor_limits
-        )
-        if config:
-            files['config'] = output.with_suffix('.yaml')
-            origin = f'Identified from {", ".join(map(str, recordings))}.'
-            with written(files['config']) as target:
-                outputs.write_parameters(target, config, [origin, *found.remarks])
-        files['report'] = output.with_suffix('.html')
-        with progress('Comparing'):
-            compared = compared_with(
-                found.model,
-                _files(validation or recordings, topics),
-                actuators=found.actuators,
-                link=link,
-            )
-        _write(files['report'], _page(problem, compared, found))
-        files['run'] = output.with_name(f'{output.stem}_run.json')
-        options = {
-            'estimate': groups,
-            'validate': validation,
-            'link': link,
-            'topics': topics,
-        }
-        inputs = [problem.source.path, *recordings, *validation]
-        run = {
-            **_run(problem.given, options, inputs),
-            'robot': problem.model.name,
-            'provenance': problem.model.provenance.lines(),
-            **data,
-            **found.answer.data,
-        }
-        _write(files['run'], f'{Answer([], run).json}\n')
+        files = _write_all(problem, found, description, recordings, options, output)
         end = f'Written: {", ".join(map(str, files.values()))}'
-        if config:
+        if 'config' in files:
             end += f'\nThe robot is both: hodyn check {output} MOTION --config {files["config"]}'
-    _show(problem, found, data, end, as_json)
+    _show(problem, found, {'recordings': recordings, 'files': files}, end, as_json)
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a text into a file: whole, or not at all."""
-    with written(path) as target:
-        target.write_text(text, encoding='utf-8', errors='replace')
+def _write_all(
+    problem: Problem,
+    found: Identification,
+    description: str | Path,
+    recordings: Sequence[Path],
+    options: dict[str, Any],
+    output: Path,
+) -> dict[str, Path]:
+    """Write the robot, its parameters, a report and an archive of the run; return the files."""
+    model, actuators = found.model, found.actuators
+    files = {'': output}
+    save(output, outputs.described(model, description))
+    if config := outputs.config(model, actuators, problem.limits, problem.motor_limits):
+        files['config'] = output.with_suffix('.yaml')
+        origin = f'Identified from {", ".join(map(str, recordings))}.'
+        with written(files['config']) as target:
+            outputs.write_parameters(target, config, [origin, *found.remarks])
+    files['report'] = output.with_suffix('.html')
+    validation, topics = options['validate'], options['topics']
+    with progress('Comparing'):
+        compared = compared_with(
+            model,
+            _files(validation or recordings, topics),
+            actuators=actuators,
+            link=options['link'],
+        )
+    save(files['report'], _page(problem, compared, found))
+    files['run'] = output.with_name(f'{output.stem}_run.json')
+    run = {
+        **_run(problem.given, options, [problem.source.path, *recordings, *validation]),
+        'recordings': recordings,
+        'files': files,
+        'robot': problem.model.name,
+        'provenance': problem.model.provenance.lines(),
+        **found.answer.data,
+    }
+    save(files['run'], f'{Answer([], run).json}\n')
+    return files
 
 
 def _run(given: Given, options: dict[str, Any], inputs: Sequence[Path]) -> dict[str, Any]:

@@ -23,12 +23,10 @@ from hodyn_ros.analysis.limits import (
     unlimited,
     violations_of,
 )
-from hodyn_ros.cli.output import PAGES, PICTURES, show_remarks, written
+from hodyn_ros.cli.output import PAGES, check_picture, save, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples
-from hodyn_ros.plotting.figures import figure_library
-from hodyn_ros.plotting.report import report_libraries
 from hodyn_ros.plotting.scene import Scene, view_library
 from hodyn_ros.resources import optional_import_module
 
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
 
-_DPI = 120  # pixels per inch
 _MOST_JOINTS = 12  # More of them on a picture cannot be read.
 
 # Of a live view: what comes is handed on in parts, which in files are the larger the fewer.
@@ -65,28 +62,22 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None) 
         If suffix, joints or kind do not fit.
     """
     path = output or Path(f'{given.motion.stem or "motion"}_{kind}.png')
+    check_picture(path)
     if path.suffix.lower() in PAGES:
         _report(given, path)
         return
-    if path.suffix.lower() not in PICTURES:
-        raise RequestError(
-            f'{path}: expected a name that ends with {" or ".join(PICTURES)}, or .html for a '
-            'report.'
-        )
     if joints and kind not in _BY_JOINT:
         raise RequestError(
             f'--joint chooses joints, which a picture of the kind {kind} has not.'
         )
-    figure_library()  # or the work would be done for nothing
-    with written(path) as target:
-        problem = load_problem(given)
-        if kind == 'motors' and problem.actuators is None:
-            raise RequestError(
-                'A picture of motors needs to know them: --config FILE with actuators.'
-            )
-        results = problem.results()
-        show_remarks(results.remarks)
-        _drawn(problem, results, kind, joints).savefig(target, dpi=_DPI)
+    problem = load_problem(given)
+    if kind == 'motors' and problem.actuators is None:
+        raise RequestError(
+            'A picture of motors needs to know them: --config FILE with actuators.'
+        )
+    results = problem.results()
+    show_remarks(results.remarks)
+    save(path, _drawn(problem, results, kind, joints))
     click.echo(f'Written: {path}')
 
 
@@ -116,24 +107,21 @@ def _drawn(problem: Problem, results: Samples, kind: str, joints: Sequence[str])
 
 def _report(given: Given, path: Path) -> None:
     """Write a report as one HTML file."""
-    report_libraries()  # or the work would be done for nothing
-    with written(path) as target:
-        problem = load_problem(given)
-        results = problem.results()
-        quantities = limited(problem.model, results, **problem.limiting)
-        violations = violations_of(quantities)
-        # Folders are private.
-        file = problem.config.sources.get('limits', '')
-        limits_from = problem.limits_from.replace(file, Path(file).name)
-        text = plotting.html_report(
-            problem.model,
-            results,
-            **problem.limiting,
-            remarks=(f'Limits: {limits_from}.',),
-            title=f'{problem.model.name}: {given.motion.name}',
-        )
-        target.write_text(text, encoding='utf-8', errors='replace')
-    count = len(violations) + (results.continuous_order < 0)
+    problem = load_problem(given)
+    results = problem.results()
+    quantities = limited(problem.model, results, **problem.limiting)
+    # Folders are private.
+    file = problem.config.sources.get('limits', '')
+    limits_from = problem.limits_from.replace(file, Path(file).name)
+    page = plotting.html_report(
+        problem.model,
+        results,
+        **problem.limiting,
+        remarks=(f'Limits: {limits_from}.',),
+        title=f'{problem.model.name}: {given.motion.name}',
+    )
+    save(path, page)
+    count = len(violations_of(quantities)) + (results.continuous_order < 0)
     without = unlimited(quantities, problem.actuators)
     limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded'
     if not count:

@@ -58,15 +58,15 @@ def generate(
     RequestError
         If something given cannot be used, or files exist.
     """
-    problem = load_problem(given)
-    controller = None
-    if ros2_control and problem.actuators is None:
-        raise RequestError(
-            '--ros2-control needs to know the drives: give --config FILE with actuators.'
-        )
-    if ros2_control and problem.actuators is not None:
-        controller = tracking_controller(problem.actuators, sample_period, delay=delay)
-    elif problem.actuators is not None:
+    problem, controller = load_problem(given), None
+    actuators = problem.actuators
+    if ros2_control is not None:
+        if actuators is None:
+            raise RequestError(
+                '--ros2-control needs to know the drives: give --config FILE with actuators.'
+            )
+        controller = tracking_controller(actuators, sample_period, delay=delay)
+    elif actuators is not None:
         show_remarks(('The actuators of --config are for --ros2-control alone.',))
     # Robots of different files may have the same name inside.
     robot = Path(given.robot.rpartition(':')[2]).stem

@@ -148,18 +148,18 @@ def _numbers(column: Any) -> Array:
     """Values of a column of Arrow, whose own way to NumPy imports pandas, which takes longer."""
     if column.null_count or str(column.type) != 'double' or not column.num_chunks:
         return np.asarray(column.to_numpy(), dtype=np.float64)
-    return np.concatenate(
-        [
-            np.frombuffer(chunk.buffers()[1], count=len(chunk), offset=8 * chunk.offset)
-            for chunk in column.chunks
-        ]
-    )
+    parts = [
+        np.frombuffer(chunk.buffers()[1], count=len(chunk), offset=8 * chunk.offset)
+        for chunk in column.chunks
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _by_numpy(
     path: Path, head: int, delimiter: str | None, width: int, places: Sequence[int]
 ) -> Sequence[Array]:
-    """Columns of a CSV that holds nothing but numbers."""
+    """Columns of a CSV that hold nothing but numbers, beside others without quoted delimiters."""
+    chosen = places if delimiter and len(places) < width else None  # which takes longer
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', UserWarning)  # of no rows, which are refused later
         values = np.loadtxt(
@@ -167,12 +167,17 @@ def _by_numpy(
             delimiter=delimiter,
             comments=None,
             skiprows=head,
+            usecols=chosen,
             ndmin=2,
             encoding='utf-8-sig',
         )
-    if values.shape[1] != width:
+    counts = {values.shape[1]}
+    if delimiter and chosen:  # the others are not looked at
+        rows = path.read_bytes().split(b'\n', head)[-1].splitlines()
+        counts = {1 + row.count(delimiter.encode()) for row in rows if row.strip()}
+    if not counts <= {width}:
         raise ValueError('other cells than titles')
-    return [values[:, place] for place in places]
+    return list(values.T if chosen else values.T[list(places)])
 
 
 def _one_by_one(

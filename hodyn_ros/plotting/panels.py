@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -344,38 +344,32 @@ def energy_panels(model: RobotModel, results: Samples) -> list[Panel]:
     is_known = np.isfinite(motion.sum(axis=(1, 2)) + effort.sum(axis=1))
     if not is_known.any():
         return []
-    T, U = (np.full((len(motion), 2), np.nan) for _ in range(2))
+    T, U = np.full((2, len(motion), 2), np.nan)
     T[is_known] = kinetic_energy(model, motion[is_known])
     U[is_known] = potential_energy(model, motion[is_known, :2])
     total, power = T + U, (motion[:, 1] * effort).sum(axis=1)
     other = power - total[:, 1]
+    energies = {'kinetic T': T[:, 0], 'potential U': U[:, 0], 'sum': total[:, 0]}
+    powers = {'joints q′ᵀQ': power, 'd/dt (T + U)': total[:, 1], 'difference': other}
     low, high = (number(extreme(total[:, 0])) for extreme in (np.nanmin, np.nanmax))
-    most, difference = (float(np.nanmax(np.abs(x))) for x in (power, other))
+    notes = (
+        f'kinetic {_peak_note(T[:, 0], "J")}; sum from {low} to {high} J',
+        f'joints {_peak_note(power, "W")}; difference {_peak_note(other, "W", 2)}',
+    )
     return [
-        Panel(title, '', TIME_LABEL, label, curves, notes=(note,))
-        for title, label, note, curves in (
-            (
-                'Energy',
-                'energy [J]',
-                f'kinetic at most {number(np.nanmax(T[:, 0]))} J; sum from {low} to {high} J',
-                (
-                    Curve('kinetic T', results.times, T[:, 0]),
-                    Curve('potential U', results.times, U[:, 0]),
-                    Curve('sum', results.times, total[:, 0]),
-                ),
-            ),
-            (
-                'Power balance',
-                'power [W]',
-                f'joints at most {number(most)} W; difference at most {number(difference, 2)} W',
-                (
-                    Curve('joints q′ᵀQ', results.times, power),
-                    Curve('d/dt (T + U)', results.times, total[:, 1]),
-                    Curve('difference', results.times, other),
-                ),
-            ),
+        Panel(title, '', TIME_LABEL, label, _curves(results.times, series), notes=(note,))
+        for title, label, series, note in zip(
+            ('Energy', 'Power balance'),
+            ('energy [J]', 'power [W]'),
+            (energies, powers),
+            notes,
         )
     ]
+
+
+def _curves(x: Array, series: Mapping[str, Array]) -> tuple[Curve, ...]:
+    """Curves over the same x, with their names."""
+    return tuple(Curve(name, x, y) for name, y in series.items())
 
 
 def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
@@ -403,19 +397,21 @@ def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
         return []
     name, unit = comparison.joint_names[joint], comparison.units[joint]
     effort = 'Force' if unit == 'N' else 'Torque'
-    scale, alike = comparison.scale[joint], comparison.correlation[joint]
-    rms, missed = comparison.measured[joint], comparison.residual[joint]
+    each = (
+        comparison.measured,
+        comparison.residual,
+        comparison.scale,
+        comparison.correlation,
+    )
+    rms, missed, scale, alike = (number(values[joint], 3) for values in each)
     return [
         Panel(
             f'{effort}, measured and computed',
             name,
             TIME_LABEL,
             f'Q [{unit}]',
-            (Curve('measured', times, measured), Curve('computed', times, computed)),
-            notes=(
-                f'RMS {number(rms, 3)} {unit}; {number(scale, 3)} × computed, correlation '
-                f'{number(alike, 3)}',
-            ),
+            _curves(times, {'measured': measured, 'computed': computed}),
+            notes=(f'RMS {rms} {unit}; {scale} × computed, correlation {alike}',),
         ),
         Panel(
             'Difference',
@@ -423,7 +419,7 @@ def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
             TIME_LABEL,
             f'difference [{unit}]',
             (Curve('', times, rest),),
-            notes=(f'RMS {number(missed, 3)} {unit}; {_peak_note(rest, unit)}',),
+            notes=(f'RMS {missed} {unit}; {_peak_note(rest, unit)}',),
         ),
     ]
 
@@ -499,6 +495,6 @@ def _limit_note(quantity: Quantity, i: int, unit: str) -> str:
     return f'{text}, {percent(float(quantity.peaks[i]))} of ±{limit}'
 
 
-def _peak_note(values: Array, unit: str) -> str:
+def _peak_note(values: Array, unit: str, digits: int = 4) -> str:
     """Line on the largest magnitude of some values."""
-    return f'at most {number(float(np.nanmax(np.abs(values))))} {unit}'
+    return f'at most {number(float(np.nanmax(np.abs(values))), digits)} {unit}'

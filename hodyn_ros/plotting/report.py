@@ -257,29 +257,19 @@ def _sections(
     comparison: Comparison | None,
 ) -> dict[str, list[tuple[str, list[Panel]]]]:
     """Pictures of each section, by joints where they belong to one, in the order of the page."""
-    names = model.joint_names
+    times, names = results.times, model.joint_names
     of_joints = [each for each in quantities if each.kind in ('motion', 'effort')]
     portraits = [panel for name in names for panel in portrait_panels(quantities, name)]
-    motors = motor_panels(results, quantities)
-    sections = {
-        'compared': []
-        if comparison is None
-        else [
-            (name, comparison_panels(comparison, j))
-            for j, name in enumerate(comparison.joint_names)
-        ],
-        'joints': [
-            (name, panels_over_time(results.times, of_joints, name)) for name in names
-        ],
-        'portraits': [('', portraits)],
-        'motors': [*motors.items()],
-        'energy': [('', energy_panels(model, results))],
-    }
+    compared = () if comparison is None else comparison.joint_names
     return {
-        title: [
-            (name, row) for name, row in parts if row or title in ('compared', 'joints')
-        ]
-        for title, parts in sections.items()
+        'compared': [
+            (name, comparison_panels(comparison, j))  # type: ignore[arg-type]
+            for j, name in enumerate(compared)
+        ],
+        'joints': [(name, panels_over_time(times, of_joints, name)) for name in names],
+        'portraits': [('', portraits)],
+        'motors': [*motor_panels(results, quantities).items()],
+        'energy': [('', energy_panels(model, results))],
     }
 
 

@@ -457,8 +457,8 @@ def limits_along(robot: RobotLimits, path: RestingPath) -> Callable[[Array], Pat
     return lambda places: PathLimits(robot, path(places, order))
 
 
-def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array, ...], ...]:
-    """Efforts F(qd) and two time derivatives (N, n), each with its slopes in b, b' and b''.
+def _friction_along(model: RobotModel, p: Array, b: Array) -> list[Array]:
+    """Efforts F(qd) and one or two time derivatives, each with its slopes in b, b' and b''.
 
     Parameters
     ----------
@@ -470,9 +470,8 @@ def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array,
 
     Returns
     -------
-    tuple of tuple of ndarray, shape (N, n)
-        For each order the value, then its slopes in b, b' and so on as far as it depends on
-        them.
+    list of ndarray, shape (4, N, n)
+        For each order the value, then its slopes.
     """
     square, first, second = b[:3, :, None]
     root = np.sqrt(square)
@@ -480,21 +479,19 @@ def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array,
     motion = np.zeros((len(p), p.shape[1] + 1, p.shape[2]))
     motion[:, 1], motion[:, 2] = p[:, 1] * root, 1.0
     F, slope, bend, *third = np.moveaxis(friction_efforts(model, motion), 1, 0)
-    rise, acceleration = p[:, 1] / (2.0 * root), p[:, 2] * square + 0.5 * p[:, 1] * first
-    rates = (
-        slope * acceleration,
-        slope * p[:, 2] + bend * rise * acceleration,
-        slope * p[:, 1] / 2.0,
-    )
-    if not third:
-        return (F, slope * rise), rates
-    jerk = p[:, 3] * square + 1.5 * p[:, 2] * first + 0.5 * p[:, 1] * second
-    seconds = (
-        bend * acceleration**2 + slope * root * jerk,
-        third[0] * rise * acceleration**2
-        + bend * (2.0 * acceleration * p[:, 2] + rise * root * jerk)
-        + slope * (jerk / (2.0 * root) + root * p[:, 3]),
-        bend * acceleration * p[:, 1] + 1.5 * slope * root * p[:, 2],
-        0.5 * slope * root * p[:, 1],
-    )
-    return (F, slope * rise), rates, seconds
+    none = np.zeros_like(F)
+    acceleration = p[:, 2] * square + 0.5 * p[:, 1] * first
+    of_velocity = np.stack((p[:, 1] / (2.0 * root), none, none))
+    of_acceleration = np.stack((p[:, 2], 0.5 * p[:, 1], none))
+    found = [
+        (F, slope * of_velocity),
+        (slope * acceleration, bend * acceleration * of_velocity + slope * of_acceleration),
+    ]
+    if third:
+        jerk = root * (p[:, 3] * square + 1.5 * p[:, 2] * first + 0.5 * p[:, 1] * second)
+        of_jerk = root * np.stack((p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1]))
+        of_jerk[0] += jerk / (2.0 * square)
+        slopes = (third[0] * acceleration**2 + bend * jerk) * of_velocity
+        slopes += 2.0 * bend * acceleration * of_acceleration + slope * of_jerk
+        found.append((bend * acceleration**2 + slope * jerk, slopes))
+    return [np.concatenate((value[None], slopes)) for value, slopes in found]

@@ -6,7 +6,7 @@ is s^m G_m + s^(m+2) D_m: gravity with wrenches, and the motion. See doc/time_sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -27,7 +27,6 @@ from hodyn_ros.model.violations import (
     motion_limits,
     worst_violations,
 )
-from hodyn_ros.names import listed
 from hodyn_ros.trajectory.motion import position_extremes
 from hodyn_ros.typing import Array, Indices
 
@@ -169,8 +168,8 @@ class Limiting(NamedTuple):
     """As in `hodyn_ros.model.limits` and `hodyn_ros.actuators.limits`."""
     name: str
     """Name of the joint or motor."""
-    sample: int
-    """Of a function of time, the nearest of 2001 equal steps."""
+    sample: int | None
+    """None of a function of time."""
     value: float
     """At the factor."""
     limit: float
@@ -279,7 +278,7 @@ class RobotLimits:
         Raises
         ------
         ActuatorError
-            If there are limits of motors without actuators, or joints have dampers.
+            If there are limits of motors without actuators.
         """
         limits = motion_limits(model) if limits is None else limits
         if actuators is None:
@@ -288,12 +287,6 @@ class RobotLimits:
             return cls(model, limits)
         from hodyn_ros.actuators.limits import motor_limits as no_motor_limits
 
-        dampers = [item.name for item in actuators.driven if item.actuator.needs_times]
-        if dampers:
-            raise ActuatorError(
-                f'The deflection of joints with damping ({listed(dampers)}) depends on the past, '
-                'so no factor scales it; expected actuators without damping.'
-            )
         return cls(model, limits, actuators, motor_limits or no_motor_limits(actuators))
 
     @cached_property
@@ -591,12 +584,8 @@ class _Played:
         if self._exceeds(0.0):
             return 0.0
         scale = most if most < np.inf else next(filter(self._exceeds, _COARSE), np.inf)
-        low = 0.0
-        for high in scale * _FINE if scale < np.inf else ():
-            if self._exceeds(high):
-                return self._edge(low, high, halvings)
-            low = high
-        return most
+        rates = scale * _FINE if scale < np.inf else ()
+        return self._crossed(rates, 0.0, True, most, halvings)
 
     def nearest(self) -> float:
         """Rate next to one up to which, or from which on, all limits are kept.
@@ -606,21 +595,49 @@ class _Played:
         float
             Infinite if nothing limits the rate, zero if they are kept at none below one.
         """
-        is_kept, rate = not self._exceeds(1.0), 1.0
+        is_kept = not self._exceeds(1.0)
         if self._is_polynomial and ((first := self.fastest()) >= 1.0) == is_kept:
             return first
-        for step in _FROM_ONE:
-            last, rate = rate, 1.0 + step if is_kept else 1.0 / (1.0 + step)
-            if self._exceeds(rate) == is_kept:
-                return self._edge(last, rate) if is_kept else self._edge(rate, last)
-        return np.inf if is_kept else 0.0
+        if is_kept:
+            return self._crossed(1.0 + _FROM_ONE, 1.0, True, np.inf)
+        return self._crossed(1.0 / (1.0 + _FROM_ONE), 1.0, False, 0.0)
 
-    def _edge(self, low: float, high: float, halvings: int = _EXACTLY) -> float:
-        """Rate between one that keeps all limits and one that does not, by halving."""
-        for _ in range(halvings):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if self._exceeds(middle) else (middle, high)
-        return float(low)
+    def _crossed(
+        self,
+        rates: Iterable[float],
+        last: float,
+        is_kept: bool,
+        none: float,
+        halvings: int = _EXACTLY,
+    ) -> float:
+        """Rate that keeps all limits, next to the first of some where that changes.
+
+        Parameters
+        ----------
+        rates : iterable of float
+        last : float
+            The one before the first of them.
+        is_kept : bool
+            Whether the limits are kept there.
+        none : float
+            Rate if nothing changes.
+        halvings : int
+            Of the interval between the rate where it changes and the last one.
+
+        Returns
+        -------
+        float
+        """
+        for rate in rates:
+            if self._exceeds(rate) == is_kept:
+                low, high = sorted((last, rate))
+                for _ in range(halvings):
+                    middle = 0.5 * (low + high)
+                    exceeds = self._exceeds(middle)
+                    low, high = (low, middle) if exceeds else (middle, high)
+                return float(low)
+            last = rate
+        return none
 
     def _exceeds(self, s: float) -> bool:
         """Whether a limit is exceeded at a rate."""
@@ -668,8 +685,10 @@ class _Played:
         sample, column = divmod(place, len(self.labels))
         value = float(self._values(s)[sample, column])
         limit = float(np.copysign(self._limit[sample, column], value))
-        time = None if self.times is None else float(self.times[sample])
-        return Limiting(*self.labels[column], sample, value, limit, time)
+        of_limit = *self.labels[column], None, value, limit
+        if self.times is None:
+            return Limiting(*of_limit)._replace(sample=sample)
+        return Limiting(*of_limit, float(self.times[sample]))
 
     def peaks(self, s: float) -> Array:
         """Peaks in time of what may exceed its limit next to them, and the highest value.
@@ -750,9 +769,8 @@ def _place(found: Limiting) -> str:
 
 def _out_of_range(worst: Violation, time: float | None) -> ScalingError:
     """Refusal of a position at a sample or time."""
-    found = Limiting(
-        'position', worst.joint_name, worst.sample, worst.value, worst.limit, time
-    )
+    sample = worst.sample if time is None else None
+    found = Limiting('position', worst.joint_name, sample, worst.value, worst.limit, time)
     return ScalingError(
         f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at {_place(found)} beyond '
         f'its limit {worst.limit:.6g}: no time factor changes that; change the path.',
@@ -830,7 +848,7 @@ class _InTime:
             last, rate = rate, closest.fastest(_MORE * rate)
             if abs(last - rate) <= _SETTLED * last:
                 break
-        return self._in_steps(closest.scaling(rate))
+        return closest.scaling(rate)
 
     def check(self) -> UniformScaling:
         """Factor of the places that are closest to their limits at the rate one, or beyond.
@@ -847,20 +865,12 @@ class _InTime:
         if not self._block(0).labels:
             return UniformScaling(0.0, None)
         closest = self._closest(1.0)
-        return self._in_steps(closest.scaling(closest.nearest()))
+        return closest.scaling(closest.nearest())
 
     def _at(self, times: Array) -> _Played:
         """Limited quantities at times (N,)."""
         motion = self._motion(times, self._order)
         return _Played(self._robot, motion, self._wrenches, times)
-
-    def _in_steps(self, found: UniformScaling) -> UniformScaling:
-        """Scaling with the nearest of equal steps as the sample that limits it."""
-        if found.limiting is None or found.limiting.time is None:
-            return found
-        start, end = self._times[[0, -1]].tolist()
-        sample = round(_STEPS * (found.limiting.time - start) / (end - start))
-        return found._replace(limiting=found.limiting._replace(sample=sample))
 
     def _closest(self, s: float) -> _Played:
         """Limited quantities where they are closest to their limits at a rate.

@@ -40,13 +40,10 @@ _PIECES = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-def time_laws(
+def time_law(
     limits_at: Callable[[Array], Limited], speed: float, intervals: int
-) -> tuple[JtcMotion, JtcMotion]:
+) -> JtcMotion:
     """Find a fast law u(t) from 0 to 1 that keeps its limits, but for a little between places.
-
-    `limits_at` makes the limits at places (N,), `speed` is a constant speed of u that keeps all of
-    them [1/s]; there are so many intervals between knots. The law with that speed comes second.
 
     Parameters
     ----------
@@ -59,10 +56,8 @@ def time_laws(
 
     Returns
     -------
-    fastest : JtcMotion
-        The law u(t) from the time zero on, of one column; its speed is nowhere zero.
-    uniform : JtcMotion
-        u = speed t.
+    JtcMotion
+        From the time zero on, of one column; its speed is nowhere zero.
     """
     square = fastest_square(limits_at, _SLOWER * speed, intervals)
     u = np.linspace(0.0, 1.0, _PIECES * intervals + 1)
@@ -70,8 +65,7 @@ def time_laws(
     steps = (_WEIGHTS / np.sqrt(square(u[:-1, None] + half * (1.0 + _NODES)))).sum(axis=1)
     times = np.append(0.0, np.cumsum(steps * half[:, 0]))
     rows = np.stack((u, np.sqrt(square(u)), 0.5 * square(u, nu=1)))[..., None]
-    ends = np.array([[0.0, 1.0], [speed, speed], [0.0, 0.0]])[..., None]
-    return jtc_motion(times, *rows), jtc_motion([0.0, 1.0 / speed], *ends)
+    return jtc_motion(times, *rows)
 
 
 class _Seen(NamedTuple):
@@ -239,7 +233,7 @@ def fastest_square(
     Parameters
     ----------
     limits_at : callable
-        See `time_laws`.
+        See `time_law`.
     speed : float
         Constant speed of u with room to all limits [1/s].
     intervals : int

@@ -130,6 +130,19 @@ def test_derivatives_of_wrenches_come_from_a_spline_too():
     assert np.all(error < 1e-5 * np.abs(expected).max(axis=(0, 2)))
 
 
+def test_wrenches_are_estimated_to_any_order_that_is_wanted():
+    recorded = measured(300, noise=1e-5)
+    push = np.sin(recorded.times)[:, None, None] * np.ones((1, 6))
+    recorded = replace(recorded, wrenches=(Wrench('tool', push),))
+    found = compute(MODEL, recorded, order=3)
+    values = found.wrenches[0].values
+    assert values.shape == (300, 4, 6) and found.effort.shape == (300, 4, 2)
+    inner = slice(30, -30)
+    np.testing.assert_allclose(values[inner, 0], push[inner, 0], atol=1e-3)
+    rate = np.cos(recorded.times)[inner, None]
+    np.testing.assert_allclose(values[inner, 1], rate * np.ones(6), atol=0.05)
+
+
 def test_motors_are_known_as_far_as_the_efforts_are():
     whole, rest = samples(), slice(0, 50)
     expected = compute(MODEL, samples(), actuators=elastic()).motors

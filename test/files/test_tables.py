@@ -120,6 +120,19 @@ def test_csv_may_have_more_columns_in_any_order_and_quotes(tmp_path):
     np.testing.assert_array_equal(found.motion[:, 0], [[1.0, 2.0], [3.0, 4.0]])
 
 
+@pytest.mark.parametrize('library', ['pyarrow.csv', 'nothing'])
+def test_text_beside_numbers_is_passed_over_but_counted(tmp_path, monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
+    path = tmp_path / 'x.csv'
+    path.write_text('mode,a.position,time\nruns,1.5,0\n\nstops,2.5,1\n')
+    found = read_motion(path)
+    np.testing.assert_array_equal(found.times, [0.0, 1.0])
+    np.testing.assert_array_equal(found.motion[:, 0, 0], [1.5, 2.5])
+    path.write_text('time,a.position,mode\n0,1.5,runs\n1,2.5\n2,3.5,stops,again\n')
+    with pytest.raises(FileError, match='line 3: 2 cells, expected 3'):
+        read_motion(path)
+
+
 AB = 'time,a.position'
 
 
