@@ -21,7 +21,7 @@ from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.jets import Jet, compose
 from hodyn_ros.model.limits import velocity_use
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.retiming.scaling import (
+from hodyn_ros.retiming.robot_limits import (
     RobotLimits,
     TimedMotion,
     at_rate,
