@@ -102,7 +102,7 @@ def uniform_scaling(
         At these samples; taken as a function of the place on the path. For a function of time one
         that is the same everywhere.
     actuators, motor_limits : Actuators and MotorLimits, optional
-        Without damping, because then the deflection depends on the past.
+        Dampers are followed as in `motor_motion`.
 
     Returns
     -------

@@ -144,7 +144,7 @@ def new_timing(
     slower_only : bool
         A motion that keeps its limits stays as it is; another one does not become shorter.
     actuators, motor_limits : Actuators and MotorLimits, optional
-        Without damping.
+        Dampers are followed as in `motor_motion`.
     given : times (N,) and motion (N, K, n), optional
         What is stretched, or stays as it is; by default the knots of the path and as many samples
         between them as make 100 Hz.
@@ -296,7 +296,7 @@ def retime(
         By default those of the model; see `motion_limits` for those that it may lack:
         acceleration, jerk, torque rate and the derivative of that.
     actuators, motor_limits : Actuators and MotorLimits, optional
-        Without damping. With limits of motors the window may become longer.
+        With limits of motors the window may become longer.
     intervals : int, optional
         Between the knots of the time law, at most 4000: more are slower to compute and give a
         faster motion. By default 128, or four on each segment up to 512, and four times as many
