@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hodyn_ros.cli.output import instant, progress, show, show_remarks
+from hodyn_ros.cli.output import progress, show, show_remarks, span
 from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
 from hodyn_ros.display import Answer, Table
 from hodyn_ros.errors import RequestError
@@ -79,15 +79,13 @@ def compute(
 def _answer(problem: Problem, results: Samples, output: Path | None) -> Answer:
     """Largest torques of joints and motors along a motion."""
     motion = problem.given.motion
-    start, end = results.times[[0, -1]].tolist()
     has_motors = results.motor_torque is not None
     joints, motors = (
         results.largest(),
         results.largest('motor_torque') if has_motors else '',
     )
     parts: list[Table | str] = [
-        f'{motion}: {len(results)} samples from {instant(start)} s to {instant(end)} s; '
-        'largest values',
+        f'{motion}: {span(results)}; largest values',
         joints,
         motors,
         '' if output is None else f'Written: {output}',
@@ -96,8 +94,8 @@ def _answer(problem: Problem, results: Samples, output: Path | None) -> Answer:
         'motion': motion,
         'output': output,
         'samples': len(results),
-        'start': start,
-        'end': end,
+        'start': results.times[0],
+        'end': results.times[-1],
         'largest': joints,
         'largest_of_motors': motors or [],
         'remarks': results.remarks,
