@@ -283,32 +283,15 @@ def _with_motors(
     """
     from hodyn_ros.actuators.motors import motor_motion
 
-    N, E, n = samples.effort.shape
-    m, is_damped = len(actuators.motor_names), bool(actuators.single.dampers)
-    motion, effort = _numbers(samples.motion[:, : E + 2]), _numbers(samples.effort)
-    runs: list[Any] = [slice(None)]
-    if is_damped:  # Dampers remember, along each run of samples with all orders.
-        known = (known == E) * E
-        rows = np.flatnonzero(known)
-        is_cut = np.diff(rows) != 1
-        is_cut |= np.diff(samples.times[rows]) > completed.max_gap
-        runs = np.split(rows, np.flatnonzero(is_cut) + 1) if len(rows) else []
-    arrays: dict[str, Any] = {
-        what: np.full((N, 0, width), np.nan) for what, width in zip(MOTOR_ARRAYS, (m, m, n))
-    }
-    for number, run in enumerate(runs):
-        found = motor_motion(
-            actuators,
-            motion[run],
-            effort[run],
-            stiffness={name: series[run] for name, series in completed.stiffness.items()},
-            times=samples.times[run] if is_damped else None,
-            order=None,
-        )
-        for what, values in zip(MOTOR_ARRAYS, found):
-            if not number:
-                arrays[what] = np.full((N, *values.shape[1:]), np.nan)
-            arrays[what][run] = values
+    E = samples.effort.shape[1]
+    motors = motor_motion(
+        actuators,
+        _numbers(samples.motion[:, : E + 2]),
+        _numbers(samples.effort),
+        stiffness=completed.stiffness,
+        order=None,
+    )
+    arrays: dict[str, Any] = dict(zip(MOTOR_ARRAYS, motors))
     for values in arrays.values():
         orders = np.where(known > 0, values.shape[1] - E + known, 0)
         values[np.arange(values.shape[1]) >= orders[:, None]] = np.nan

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.display import Column, Table
-from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.errors import FileError, JointNameError, MotionError
 from hodyn_ros.files.quantities import MOTOR_ARRAYS, QUANTITIES
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
@@ -36,9 +36,6 @@ _TITLES = (
     'third derivative',
     'fourth derivative',
 )
-
-LACKING = 'At the beginning, samples without the positions of all joints are left out: {}.'
-"""Remark on samples of hardware that is not active yet."""
 
 _OTHERS = (
     ' Is it a motion of another robot? If its joints have other names alone, say what its columns '
@@ -524,21 +521,38 @@ def waypoint_samples(
     )
 
 
-def leading_unknown(positions: Array) -> int:
-    """Count the samples before the first one with all positions.
+def first_known(positions: Array, name: str) -> tuple[int, tuple[str, ...]]:
+    """First sample with all positions, before which hardware is not active yet.
 
     Parameters
     ----------
     positions : ndarray, shape (N, n)
-        NaN where one is not known, as of hardware that is not active yet.
+        NaN where one is not known.
+    name : str
+        Where they come from, for messages.
 
     Returns
     -------
-    int
-        From 0 to N.
+    first : int
+    remarks : tuple of str
+        One if samples stand before it.
+
+    Raises
+    ------
+    FileError
+        If there are samples, but none with all positions.
     """
-    known = ~np.isnan(positions).any(axis=1)
-    return int(known.argmax()) if known.any() else len(positions)
+    is_known = ~np.isnan(positions).any(axis=1)
+    if len(positions) and not is_known.any():
+        raise FileError(
+            f'{name}: none of {len(positions)} samples has the positions of all joints.'
+        )
+    first = int(is_known.argmax()) if len(positions) else 0
+    remark = (
+        'At the beginning, samples without the positions of all joints are left out: '
+        f'{first}.'
+    )
+    return first, (remark,) * (first > 0)
 
 
 def times_from(part: Samples, start: int) -> Array:

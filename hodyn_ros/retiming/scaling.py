@@ -27,7 +27,6 @@ from hodyn_ros.model.violations import (
     motion_limits,
     worst_violations,
 )
-from hodyn_ros.names import listed
 from hodyn_ros.trajectory.motion import position_extremes
 from hodyn_ros.typing import Array, Indices
 
@@ -279,7 +278,7 @@ class RobotLimits:
         Raises
         ------
         ActuatorError
-            If there are limits of motors without actuators, or joints have dampers.
+            If there are limits of motors without actuators.
         """
         limits = motion_limits(model) if limits is None else limits
         if actuators is None:
@@ -288,12 +287,6 @@ class RobotLimits:
             return cls(model, limits)
         from hodyn_ros.actuators.limits import motor_limits as no_motor_limits
 
-        dampers = [item.name for item in actuators.driven if item.actuator.needs_times]
-        if dampers:
-            raise ActuatorError(
-                f'The deflection of joints with damping ({listed(dampers)}) depends on the past, '
-                'so no factor scales it; expected actuators without damping.'
-            )
         return cls(model, limits, actuators, motor_limits or no_motor_limits(actuators))
 
     @cached_property

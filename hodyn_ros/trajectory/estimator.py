@@ -17,13 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.kalman import ModelBank
+from hodyn_ros.trajectory.model_weights import CUTOFFS
 from hodyn_ros.typing import Array
 from hodyn_ros.units import NANOSECONDS
 
 _number = partial(checked_number, error=MotionError)
 
-CUTOFFS = 2.5 * 1.7 ** np.arange(10.0)
-"""Of the models in the bank [rad/s]."""
 
 # Times over which predictions are judged (longer ones adapt too late to the start of a motion,
 # shorter ones choose the bandwidth worse) and the size of a derivative is averaged [s].
