@@ -280,7 +280,7 @@ def _fitting_doubt(found: Estimation, link: str | None) -> Doubt:
     doubt = doubted(found, link)
     if doubt.is_fault:
         raise IdentificationError(f'{doubt.sentence} Correct the recordings.')
-    wider = doubt.factor**2 * found.covariance
+    wider = found.covariance * np.outer(doubt.factors, doubt.factors)
     found.covariance = wider + np.outer(doubt.shift, doubt.shift)
     return doubt
 
