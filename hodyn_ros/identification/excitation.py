@@ -37,7 +37,8 @@ from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import find_violations, motion_limits, tightened
 from hodyn_ros.names import SPRING, TARGETS, listed
-from hodyn_ros.retiming.scaling import RobotLimits, refuse_extremes
+from hodyn_ros.retiming.robot_limits import RobotLimits, refuse_extremes
+from hodyn_ros.retiming.scaling import check_of
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 _GROUPS = {
@@ -460,7 +461,7 @@ class _Task(NamedTuple):
         try:
             robot = RobotLimits(self.model, self.bounds)
             refuse_extremes(robot, motion)
-            kept = robot.check(motion).is_kept
+            kept = check_of(robot, motion).is_kept
         except (ScalingError, MotionError):  # the latter where closed loops do not close
             return False
         return kept and not self.leaves_box(motion(times, 0)[:, 0])
