@@ -13,7 +13,7 @@ import click
 
 from hodyn_ros.display import Answer
 from hodyn_ros.errors import RequestError
-from hodyn_ros.files.files import Replacement
+from hodyn_ros.files.files import replacing
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import number
 
@@ -171,17 +171,14 @@ def written(path: Path) -> Iterator[Path]:
         If writing fails, with the path.
     """
     _refuse_unwritable(path)
-    replacement = Replacement(path)
     try:
-        yield replacement.path
-        replacement.finish()
+        with replacing(path) as meanwhile:
+            yield meanwhile
     except OSError as error:
         # The system knows no file, or the one in the other folder.
         if error.strerror:
             error.filename = str(path)
         raise
-    finally:
-        replacement.discard()
 
 
 def _refuse_unwritable(path: Path) -> None:
