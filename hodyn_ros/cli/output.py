@@ -13,6 +13,7 @@ import click
 
 from hodyn_ros.display import Answer
 from hodyn_ros.errors import RequestError
+from hodyn_ros.files import Samples
 from hodyn_ros.files.files import replacing
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import number
@@ -40,6 +41,21 @@ def instant(time: float) -> str:
     str
     """
     return number(time) if abs(time) < 1e5 else f'{time:.3f}'
+
+
+def span(samples: Samples) -> str:
+    """Write how many samples there are, and from when to when.
+
+    Parameters
+    ----------
+    samples : Samples
+
+    Returns
+    -------
+    str
+    """
+    start, end = map(instant, samples.times[[0, -1]].tolist())
+    return f'{len(samples)} samples from {start} s to {end} s'
 
 
 def show(answer: Answer, as_json: bool) -> None:

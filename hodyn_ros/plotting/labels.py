@@ -18,10 +18,13 @@ _SYMBOLS = {
     'torque': 'τ',
     'deflection': 'θ − q',
 }
-_OF_MOTORS = {
-    'position': ('Motor position', 'Motor velocity'),
-    'torque': ('Motor {}', 'Motor {} rate'),
-    'deflection': ('Deflection',),
+_ORDINALS = ('second', 'third', 'fourth', *(f'{k}th' for k in range(5, 12)))
+_NAMES = {
+    'motion': (*MOTION_NAMES, *(f'{k}th derivative of position' for k in range(5, 12))),
+    'effort': ('{}', '{} rate', *(f'{k} derivative of {{}}' for k in _ORDINALS)),
+    'position': ('motor position', 'motor velocity'),
+    'torque': ('motor {}', 'motor {} rate'),
+    'deflection': ('deflection',),
 }
 """Names by their order, in which the kind of effort is left open."""
 
@@ -70,16 +73,7 @@ def label(kind: str, order: int, is_linear: bool) -> Label:
     -------
     Label
     """
-    effort = 'force' if is_linear else 'torque'
-    if kind == 'motion':
-        name = f'{order}th derivative of position'
-        name = MOTION_NAMES[order].capitalize() if order < len(MOTION_NAMES) else name
-    elif kind == 'effort':
-        ordinal = {2: 'Second', 3: 'Third', 4: 'Fourth'}.get(order, f'{order}th')
-        name = f'{ordinal} derivative of {effort}'
-        name = f'{effort.capitalize()}{" rate" * order}' if order < 2 else name
-    else:
-        name = _OF_MOTORS[kind][order].format(effort)
+    name = _NAMES[kind][order].format('force' if is_linear else 'torque').capitalize()
     unit = unit_of(ANGULAR[kind], is_linear, order)
     return Label(name, _primed(_SYMBOLS[kind], order), unit)
 
@@ -133,26 +127,6 @@ def number(value: float, digits: int = 4) -> str:
     str
     """
     return names.number(value, digits).replace('-', '−')
-
-
-def percent(share: float) -> str:
-    """Write a share, so that what exceeds a limit reads as more than 100 %.
-
-    Parameters
-    ----------
-    share : float
-        1 is all of it.
-
-    Returns
-    -------
-    str
-        Two digits for small shares; more where it is just above 100 %.
-    """
-    if 1.0 < share < 1.0095:
-        return f'{100.0 * share:.{1 if share > 1.0009 else 4}f} %'
-    if share < 0.095:
-        return f'{100.0 * share:.2g} %'
-    return f'{100.0 * share:.0f} %'
 
 
 def _primed(symbol: str, order: int) -> str:
