@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, first_true
-from hodyn_ros.display import table
+from hodyn_ros.display import Column, Table
 from hodyn_ros.errors import FileError, JointNameError, MotionError
 from hodyn_ros.files.quantities import MOTOR_ARRAYS, QUANTITIES
 from hodyn_ros.model.provenance import Provenance
@@ -29,8 +29,13 @@ _OWNERS = {
 }
 """Fields that are arrays, and the field that names what their last axis counts."""
 
-_EFFORTS = {0: 'effort', 1: 'effort rate'}
-_MOST_ROWS = 20  # of the table in a notebook
+_TITLES = (
+    'torque',
+    'torque rate',
+    'second derivative',
+    'third derivative',
+    'fourth derivative',
+)
 
 _OTHERS = (
     ' Is it a motion of another robot? If its joints have other names alone, say what its columns '
@@ -431,20 +436,37 @@ class Samples:
             f'{self.motion.shape[1]} orders of the motion, {self.effort.shape[1]} of the efforts'
         )
 
+    def largest(self, what: str = 'effort') -> Table:
+        """Largest magnitudes of the torques of joints or motors, with units if they are known.
+
+        Parameters
+        ----------
+        what : {'effort', 'motor_torque'}
+
+        Returns
+        -------
+        Table
+            A record for each joint or motor; NaN where nothing is known.
+        """
+        of_motors = _OWNERS[what] == 'motor_names'
+        names = self.motor_names if of_motors else self.joint_names
+        peaks = np.fmax.reduce(np.abs(getattr(self, what)), axis=0, initial=np.nan)
+        keys = [name.removeprefix('motor_') for name in QUANTITIES[what].names]
+        units = self.units.get(what, [[''] * len(names)] * len(peaks))
+        columns = [Column('name', 'motor' if of_motors else 'joint')]
+        for key, title, each in zip(keys, _TITLES, units):
+            unit = ', '.join(dict.fromkeys(each))
+            columns.append(Column(key, 'motor ' * of_motors + title, unit))
+        records = [
+            {'name': name, 'units': dict(zip(keys, unit)), **dict(zip(keys, values))}
+            for name, unit, values in zip(names, zip(*units), peaks.T)
+        ]
+        return Table('', columns, records)
+
     def _repr_html_(self) -> str:
         """Return a table of the largest efforts."""
-        units = self.units.get('effort', ())
-        head = ['largest']
-        for order in range(self.effort.shape[1]):
-            unit = ', '.join(dict.fromkeys(units[order])) if units else 'unit not known'
-            head.append(f'{_EFFORTS.get(order, f"derivative {order}")} [{unit}]')
-        peaks = np.fmax.reduce(np.abs(self.effort), axis=0, initial=np.nan).T
-        rows = [
-            [name, *(f'{x:.4g}' for x in row)] for name, row in zip(self.joint_names, peaks)
-        ]
-        if len(rows) > _MOST_ROWS:
-            rows = [*rows[:_MOST_ROWS], [f'and {len(rows) - _MOST_ROWS} more']]
-        return table(f'{self._summary()}; {self.provenance}', head, rows)
+        title = f'{self._summary()}; {self.provenance}'
+        return replace(self.largest(), title=title)._repr_html_()
 
 
 def waypoint_samples(

@@ -10,7 +10,7 @@ from hodyn_ros.identification.compare import BANDS, Comparison, compare
 from hodyn_ros.identification.doubt import Doubt, Explanation
 from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.identification.excitation import Excitation, excite
-from hodyn_ros.identification.identify import Identification, Residual, identify
+from hodyn_ros.identification.identify import identify
 from hodyn_ros.identification.outputs import (
     actuator_config,
     described,
@@ -21,6 +21,7 @@ from hodyn_ros.identification.outputs import (
     write_parameters,
 )
 from hodyn_ros.identification.recording import RecordingFile, with_motors
+from hodyn_ros.identification.results import Identification, Residual
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.names import GROUPS
 
