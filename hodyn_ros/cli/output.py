@@ -142,9 +142,7 @@ def check_picture(path: Path, suffixes: Sequence[str] = (*PICTURES, *PAGES)) -> 
 
     suffix = path.suffix.lower()
     if suffix not in suffixes:
-        raise RequestError(
-            f'{path}: expected a name that ends with {" or ".join(suffixes)}.'
-        )
+        raise RequestError(f'{path}: expected a name that ends with {", ".join(suffixes)}.')
     _refuse_unwritable(path)
     report_libraries() if suffix in PAGES else figure_library()
 
