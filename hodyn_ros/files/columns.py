@@ -304,7 +304,7 @@ def _orders(
 
 def _in_our_words(table: TableFile, name: str) -> list[_Column]:
     """What the titles of all columns say; refuses units of something else."""
-    units: dict[str, str] = json.loads(table.lines.get('units', '{}'))
+    units = _units_in(table.lines)
     names = {
         key[7:]: ours for key, ours in table.lines.items() if key.startswith('column ')
     }
@@ -330,6 +330,15 @@ def _in_our_words(table: TableFile, name: str) -> list[_Column]:
             )
         found.append(_Column(title, owner, word, unit, factor, match[3] or ''))
     return found
+
+
+def _units_in(lines: Mapping[str, str]) -> dict[str, str]:
+    """Units of columns that were written beside them; others may have said something else."""
+    try:
+        units = json.loads(lines.get('units', '{}'))
+    except ValueError:
+        return {}
+    return units if isinstance(units, dict) else {}
 
 
 def _translated(given: list[str]) -> list[str]:

@@ -57,6 +57,12 @@ def test_other_titles_are_a_remark_and_a_column_named_time_is_the_time(tmp_path)
     assert read_motion(path).remarks == ()
 
 
+@pytest.mark.parametrize('units', ['SI', '5', '["rad"]'])
+def test_what_others_say_of_units_is_passed_over(tmp_path, units):
+    path = written(tmp_path, f'# units: {units}\ntime,a.position,b.position\n{ROWS}')
+    assert read_motion(path).joint_units == ()
+
+
 def test_joints_alone_are_refused_with_the_title_that_they_should_have(tmp_path):
     with pytest.raises(
         FileError, match=r"such as 'yaw\.position'.*'# column yaw: yaw\.pos"
