@@ -28,6 +28,10 @@ States = tuple[int, ...]
 """As long as there are states N, or derivatives K that are wanted, the value included: the length
 of a tuple is a constant of the code that is made for it."""
 
+Track = tuple[Matrix, Block, Vector]
+"""Means (B, n N) at B samples, covariances (B, N, N), and the row of the covariance of each sample
+(B,): it is written once where some are equal."""
+
 WIDTH = 4
 """Components that are computed together; there is a whole multiple of them."""
 
@@ -244,19 +248,10 @@ def filter_samples(
     steps: Vector,
     backward: int,
     fresh: bool,
-    cutoff: float,
-    correlation: float,
-    intensity: float,
-    taylor: Matrix,
-    driven: Matrix,
-    X: Vector,
-    P: Matrix,
-    bins: Vector,
-    squares: Matrix,
-    logarithms: Vector,
-    means: Matrix,
-    covariances: Block,
-    rows: Vector,
+    model: tuple[float, float, float, Matrix, Matrix],
+    state: tuple[Vector, Matrix],
+    sums: tuple[Vector, Matrix, Vector],
+    track: Track,
 ) -> None:
     """Filter samples from one end to the other.
 
@@ -272,20 +267,19 @@ def filter_samples(
         1: from the last sample on, in reversed time; 0: forward.
     fresh : bool
         Whether nothing is known before.
-    cutoff, correlation, intensity : float
-        Of the model [rad/s]; time constant of the noise, zero if it is white [s]; of its
-        driving noise.
-    taylor, driven : ndarray, shape (N, N)
-        Those of `StepMatrices` for a step of one.
-    X, P : ndarray, shapes (n N,) and (N, N)
-        State and covariance before, replaced by those at the last sample.
-    bins, squares, logarithms : ndarray, shapes (B,), (n_bins, n) and (n_bins,)
-        Squared innovations over their variances, and the logarithms of these, are added to
-        the bin of their sample; nothing if `logarithms` is empty.
-    means, covariances, rows : ndarray, shapes (B, n N), (B, N, N) and (B,)
-        State at each sample, and the row of its covariance, which is written once where some
-        are equal. Nothing if `rows` is empty.
+    model : tuple
+        Cut-off [rad/s], time constant of the noise, zero if it is white [s], intensity of the
+        driving noise, and the matrices of `StepMatrices` for a step of one, shape (N, N).
+    state : tuple of ndarray, shapes (n N,) and (N, N)
+        Means and covariance before, replaced by those at the last sample.
+    sums : tuple of ndarray, shapes (B,), (n_bins, n) and (n_bins,)
+        Bins of the samples, to which squared innovations over their variances, and the logarithms
+        of these, are added; nothing if these are empty.
+    track : Track
+        Filled with the states at the samples; nothing if it is empty.
     """
+    cutoff, correlation, intensity, taylor, driven = model
+    (X, P), (bins, squares, logarithms), (means, covariances, rows) = state, sums, track
     N, B = len(states), len(bins)
     F, Q, G = np.zeros((N, N)), np.zeros((N, N)), np.zeros((N, N))
     column, gain, powers = np.zeros(N), np.zeros(N), np.zeros(2 * N)
@@ -520,22 +514,14 @@ def _add_to_mixture(
 def combine(
     states: States,
     wanted: States,
+    first: int,
+    last: int,
     values: Matrix,
-    means: Matrix,
-    covariances: Block,
-    rows: Vector,
-    later_means: Matrix,
-    later_covariances: Block,
-    later_rows: Vector,
+    forward: Track,
+    backward: Track,
     units: Vector,
-    weights: Matrix,
-    variances: Matrix,
-    below: Vector,
-    parts: Vector,
-    begun: Vector,
-    reference: Matrix,
-    mean: Matrix,
-    spread: Block,
+    weighting: tuple[Matrix, Matrix, Vector, Vector],
+    mixture: tuple[Vector, Matrix, Matrix, Block],
 ) -> None:
     """Add what the filters of both directions know together to the mixture of models.
 
@@ -543,23 +529,25 @@ def combine(
     ----------
     states, wanted : tuple of int
         Of the lengths N and K.
+    first, last : int
+        Samples from the first to before the last, of B.
     values : ndarray, shape (B, n)
         Measurements, which both filters know.
-    means, covariances, rows, later_means, later_covariances, later_rows : ndarray
-        Those of `filter_samples`, forward and backward.
+    forward, backward : Track
+        Of `filter_samples`.
     units : ndarray, shape (N,)
         Of the derivatives.
-    weights, variances : ndarray, shape (b + 1, n)
-        Weight of the model in each bin, and the same times the variance of the noise.
-    below, parts : ndarray, shape (B,)
-        Bin before each sample, and the part of the way to the next one.
-    begun : ndarray of bool, shape (B,)
-        Whether there was a model with a weight before.
-    reference, mean : ndarray, shape (B, K n)
-        Means of the first model, and the weighted sum of differences from them.
-    spread : ndarray, shape (B, K (K + 1) / 2, n)
-        Weighted sum of covariances and squared differences.
+    weighting : tuple of ndarray, shapes (b + 1, n), (b + 1, n), (B,) and (B,)
+        Weight of the model in each bin, the same times the variance of the noise, the bin before
+        each sample, and the part of the way to the next one.
+    mixture : tuple of ndarray, shapes (B,), (B, K n), (B, K n) and (B, K (K + 1) / 2, n)
+        Whether there was a model with a weight before, the means of the first one, the weighted
+        sum of differences from them, and that of covariances and squared differences.
     """
+    means, covariances, rows = forward
+    later_means, later_covariances, later_rows = backward
+    weights, variances, below, parts = weighting
+    begun, reference, mean, spread = mixture
     N, K, n = len(states), len(wanted), values.shape[1]
     R, A = np.zeros((N, N)), np.zeros((N, N))
     gain, C, scales = np.zeros((K, N)), np.zeros((K, K)), np.zeros(N)
@@ -567,7 +555,7 @@ def combine(
     weight, noise = np.zeros(n), np.zeros(n)
     row = later_row = -1
     is_forward, inverse = True, 1.0
-    for i in range(len(values)):
+    for i in range(first, last):
         near, part, total = below[i], parts[i], 0.0
         for c in range(n):
             weight[c] = (1.0 - part) * weights[near, c] + part * weights[near + 1, c]
