@@ -173,7 +173,12 @@ class Table:
         return '\n'.join([*title, *map(str.rstrip, captured.get().splitlines())])
 
     def _repr_html_(self) -> str:
-        return table(self.title, [column.head for column in self.columns], self.cells)
+        head = ''.join(f'<th>{escape(column.head)}</th>' for column in self.columns)
+        rows = (''.join(f'<td>{escape(cell)}</td>' for cell in row) for row in self.cells)
+        return (
+            f'<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>'
+            f'<tbody>{"".join(f"<tr>{row}</tr>" for row in rows)}</tbody></table>'
+        )
 
 
 @dataclass(frozen=True)
@@ -267,30 +272,9 @@ def _brief(result: Any) -> str:
 
 
 def _brief_table(result: Any) -> str:
-    return table(type(result).__name__, ('field', 'value'), list(_entries(result)))
-
-
-def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Table in HTML; all texts are escaped.
-
-    Parameters
-    ----------
-    caption : str
-    head : sequence of str
-        Titles of the columns.
-    rows : sequence of sequences of str
-        Cells, as many in each row as there are titles.
-
-    Returns
-    -------
-    str
-    """
-    lines = (''.join(f'<td>{escape(cell)}</td>' for cell in row) for row in rows)
-    return (
-        f'<table><caption>{escape(caption)}</caption>'
-        f'<thead><tr>{"".join(f"<th>{escape(title)}</th>" for title in head)}</tr></thead>'
-        f'<tbody>{"".join(f"<tr>{line}</tr>" for line in lines)}</tbody></table>'
-    )
+    records = [{'field': name, 'value': value} for name, value in _entries(result)]
+    columns = Column('field'), Column('value')
+    return Table(type(result).__name__, columns, records)._repr_html_()
 
 
 def _entries(result: Any) -> Iterator[tuple[str, str]]:

@@ -14,9 +14,8 @@ import numpy as np
 from hodyn_ros import plotting
 from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.analysis.recorded_signals import Recorded
-from hodyn_ros.analysis.stop_analysis import instant as tenths
 from hodyn_ros.analysis.stops import find_stop_causes
-from hodyn_ros.cli.output import PICTURES, check_picture, instant, save, show_remarks
+from hodyn_ros.cli.output import PICTURES, check_picture, instant, save, show_remarks, span
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import IdentificationError, RequestError
@@ -138,8 +137,8 @@ def compared(problem: Problem, results: Samples) -> Answer:
         verdict += f'\n{_JUMPS}' * has_jumps
     said = (verdict, *_near(nearest), no_limit(without))
     parts: list[Table | str] = [
-        f'{results.name}: {len(results)} samples from {instant(start)} s to {instant(end)} s, '
-        f'at most {number(largest_step)} s apart\nlimits: {problem.limits_from}',
+        f'{results.name}: {span(results)}, at most {number(largest_step)} s apart\n'
+        f'limits: {problem.limits_from}',
         Table('', _EXCEEDED, exceeded),
         Table('', _USED, quantities),
         '\n'.join(filter(None, said)),
@@ -351,6 +350,5 @@ def _torques(problem: Problem, measured: Samples) -> str:
 
 def _head(samples: Samples) -> str:
     """Line on a recording."""
-    first, last = map(tenths, samples.times[[0, -1]].tolist())
     step = number(1e3 * float(np.median(np.diff(samples.times))))
-    return f'{samples.name}: {len(samples)} samples from {first} s to {last} s, {step} ms apart'
+    return f'{samples.name}: {span(samples)}, {step} ms apart'

@@ -8,28 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
-from hodyn_ros.cli.output import instant, progress, show, show_remarks
+from hodyn_ros.cli.output import progress, show, show_remarks, span
 from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
-from hodyn_ros.display import Answer, Column, Table
+from hodyn_ros.display import Answer, Table
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples, write_results
 from hodyn_ros.files.files import check_output
-from hodyn_ros.files.quantities import EFFORT
 from hodyn_ros.interrupts import raised
 from hodyn_ros.names import number
 
 if TYPE_CHECKING:
     from hodyn_ros.datasets import BatchSummary
-
-_TITLES = (
-    'torque',
-    'torque rate',
-    'second derivative',
-    'third derivative',
-    'fourth derivative',
-)
 
 # What a folder holds that is a bag.
 _BAG = 'metadata.yaml'
@@ -89,13 +79,13 @@ def compute(
 def _answer(problem: Problem, results: Samples, output: Path | None) -> Answer:
     """Largest torques of joints and motors along a motion."""
     motion = problem.given.motion
-    start, end = results.times[[0, -1]].tolist()
-    joints, motors = _largest(results, 'effort'), Table('', (), ())
-    if results.motor_torque is not None:
-        motors = _largest(results, 'motor_torque')
+    has_motors = results.motor_torque is not None
+    joints, motors = (
+        results.largest(),
+        results.largest('motor_torque') if has_motors else '',
+    )
     parts: list[Table | str] = [
-        f'{motion}: {len(results)} samples from {instant(start)} s to {instant(end)} s; '
-        'largest values',
+        f'{motion}: {span(results)}; largest values',
         joints,
         motors,
         '' if output is None else f'Written: {output}',
@@ -104,34 +94,13 @@ def _answer(problem: Problem, results: Samples, output: Path | None) -> Answer:
         'motion': motion,
         'output': output,
         'samples': len(results),
-        'start': start,
-        'end': end,
+        'start': results.times[0],
+        'end': results.times[-1],
         'largest': joints,
-        'largest_of_motors': motors,
+        'largest_of_motors': motors or [],
         'remarks': results.remarks,
     }
     return Answer(parts, data)
-
-
-def _largest(results: Samples, what: str) -> Table:
-    """Largest magnitudes of the torques of joints or motors; what is known nowhere is NaN."""
-    of_motors = what == 'motor_torque'
-    names = results.motor_names if of_motors else results.joint_names
-    peaks = np.fmax.reduce(np.abs(getattr(results, what)), axis=0, initial=np.nan)
-    keys = [name.replace('effort', 'torque') if of_motors else name for name in EFFORT]
-    units = [dict(zip(keys, each)) for each in zip(*results.units[what])]
-    columns = [Column('name', 'motor' if of_motors else 'joint')]
-    for key, title in zip(keys, _TITLES[: len(peaks)]):
-        unit = ', '.join(dict.fromkeys(unit[key] for unit in units))
-        columns.append(Column(key, 'motor ' * of_motors + title, unit))
-    return Table(
-        '',
-        columns,
-        [
-            {'name': name, 'units': unit, **dict(zip(keys, values))}
-            for name, unit, values in zip(names, units, peaks.T)
-        ],
-    )
 
 
 def _compute_files(

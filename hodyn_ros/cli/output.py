@@ -13,7 +13,8 @@ import click
 
 from hodyn_ros.display import Answer
 from hodyn_ros.errors import RequestError
-from hodyn_ros.files.files import Replacement
+from hodyn_ros.files import Samples
+from hodyn_ros.files.files import replacing
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import number
 
@@ -40,6 +41,21 @@ def instant(time: float) -> str:
     str
     """
     return number(time) if abs(time) < 1e5 else f'{time:.3f}'
+
+
+def span(samples: Samples) -> str:
+    """Write how many samples there are, and from when to when.
+
+    Parameters
+    ----------
+    samples : Samples
+
+    Returns
+    -------
+    str
+    """
+    start, end = map(instant, samples.times[[0, -1]].tolist())
+    return f'{len(samples)} samples from {start} s to {end} s'
 
 
 def show(answer: Answer, as_json: bool) -> None:
@@ -126,9 +142,7 @@ def check_picture(path: Path, suffixes: Sequence[str] = (*PICTURES, *PAGES)) -> 
 
     suffix = path.suffix.lower()
     if suffix not in suffixes:
-        raise RequestError(
-            f'{path}: expected a name that ends with {" or ".join(suffixes)}.'
-        )
+        raise RequestError(f'{path}: expected a name that ends with {", ".join(suffixes)}.')
     _refuse_unwritable(path)
     report_libraries() if suffix in PAGES else figure_library()
 
@@ -171,17 +185,14 @@ def written(path: Path) -> Iterator[Path]:
         If writing fails, with the path.
     """
     _refuse_unwritable(path)
-    replacement = Replacement(path)
     try:
-        yield replacement.path
-        replacement.finish()
+        with replacing(path) as meanwhile:
+            yield meanwhile
     except OSError as error:
         # The system knows no file, or the one in the other folder.
         if error.strerror:
             error.filename = str(path)
         raise
-    finally:
-        replacement.discard()
 
 
 def _refuse_unwritable(path: Path) -> None:

@@ -27,12 +27,11 @@ from hodyn_ros.files.messages import (
     typestore,
 )
 from hodyn_ros.files.samples import (
-    LACKING,
     POINT_FIELDS,
     SOURCES,
     Samples,
+    first_known,
     known_orders,
-    leading_unknown,
     waypoint_samples,
 )
 from hodyn_ros.names import listed
@@ -327,12 +326,8 @@ def _samples(
             )
         raise FileError(f'{name} holds no samples.')
     values, times = np.stack(rows), np.array(stamps)
-    early = leading_unknown(values[:, 0])
-    if early == len(values):
-        raise FileError(
-            f'{name}: none of {early} messages has the positions of all joints.'
-        )
-    values, times = values[early:], times[early:]
+    first, remarks = first_known(values[:, 0], name)
+    values, times = values[first:], times[first:]
     fields: dict[str, Any] = {'motion': values}
     if kind == JOINT_STATE:
         has_velocity = not np.isnan(values[:, 1]).all()
@@ -344,7 +339,7 @@ def _samples(
         **fields,
         name=name,
         start=int(times[0]),
-        remarks=(LACKING.format(early),) if early else (),
+        remarks=remarks,
     )
 
 

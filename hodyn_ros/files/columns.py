@@ -15,7 +15,7 @@ import numpy as np
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME, WORDS, FileQuantity, Word
-from hodyn_ros.files.samples import LACKING, SOURCES, Samples, leading_unknown
+from hodyn_ros.files.samples import SOURCES, Samples, first_known
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
 
@@ -146,10 +146,7 @@ def samples_of(
         base_link=lines.get('base_link', ''),
         joint_units=tuple(units) if all(units) else (),
         provenance=Provenance.from_lines(lines),
-        remarks=(
-            *_remarks_on(table.titles, [columns[place].title for place in used]),
-            *left_out,
-        ),
+        remarks=(*_remarks_on(table.titles, columns, sorted(used)), *left_out),
     )
 
 
@@ -194,7 +191,7 @@ class WrittenTable(NamedTuple):
 
 
 def table_of(samples: Samples) -> WrittenTable:
-    """WrittenTable of some samples.
+    """Table of some samples.
 
     Parameters
     ----------
@@ -207,16 +204,15 @@ def table_of(samples: Samples) -> WrittenTable:
     """
     columns, titles, known = {TIME: samples.times}, [f'{TIME} [s]'], {TIME: 's'}
     for quantity, owners, values in _blocks_of(samples):
-        for k, name in enumerate(quantity.names[: values.shape[1]]):
-            for j, (owner, component) in enumerate(product(owners, quantity.components)):
-                title, unit = f'{owner.name}.{name}{component}', ''
-                if owner.is_linear is not None:
-                    unit = quantity.unit_of(k, component, owner.is_linear)
-                columns[title], known[title] = np.ascontiguousarray(values[:, k, j]), unit
-                more = (
-                    '' if k and quantity.owners else owner.more
-                )  # of motors it is said once
-                titles.append(f'{title} [{unit}]{more}' if unit or more else title)
+        orders = enumerate(quantity.names[: values.shape[1]])
+        flat = iter(np.ascontiguousarray(values.reshape(len(values), -1).T))
+        for (k, name), owner, component in product(orders, owners, quantity.components):
+            title, unit = f'{owner.name}.{name}{component}', ''
+            if owner.is_linear is not None:
+                unit = quantity.unit_of(k, component, owner.is_linear)
+            columns[title], known[title] = next(flat), unit
+            more = '' if k and quantity.owners else owner.more  # of motors once
+            titles.append(f'{title} [{unit}]{more}' if unit or more else title)
     lines = {name: str(getattr(samples, name)) for name in ('start', 'source', 'base_link')}
     lines = {
         key: value for key, value in lines.items() if value not in ('', '0', 'unknown')
@@ -308,7 +304,7 @@ def _orders(
 
 def _in_our_words(table: TableFile, name: str) -> list[_Column]:
     """What the titles of all columns say; refuses units of something else."""
-    units: dict[str, str] = json.loads(table.lines.get('units', '{}'))
+    units = _units_in(table.lines)
     names = {
         key[7:]: ours for key, ours in table.lines.items() if key.startswith('column ')
     }
@@ -336,6 +332,15 @@ def _in_our_words(table: TableFile, name: str) -> list[_Column]:
     return found
 
 
+def _units_in(lines: Mapping[str, str]) -> dict[str, str]:
+    """Units of columns that were written beside them; others may have said something else."""
+    try:
+        units = json.loads(lines.get('units', '{}'))
+    except ValueError:
+        return {}
+    return units if isinstance(units, dict) else {}
+
+
 def _translated(given: list[str]) -> list[str]:
     """Titles without units in our words; as they are if two would become one."""
     titles = [_known_title(title) for title in given]
@@ -344,7 +349,7 @@ def _translated(given: list[str]) -> list[str]:
     times = [i for i, title in enumerate(given) if title.strip('%_ ').lower() in _TIMES]
     if TIME not in given and len(times) == 1:
         titles[times[0]] = TIME
-    return titles if len(set(titles)) == len(titles) else given
+    return titles if len(set(titles)) == len(set(given)) else given
 
 
 def _lines_of(table: TableFile, columns: Sequence[_Column]) -> dict[str, str]:
@@ -371,9 +376,13 @@ def _loose_title(title: str) -> str:
     return f'{match[2]}.{_LOGGERS[match[1].lower()]}' if match else title
 
 
-def _remarks_on(given: Sequence[str], titles: Sequence[str]) -> tuple[str, ...]:
+def _remarks_on(
+    given: Sequence[str], columns: Sequence[_Column], used: Sequence[int]
+) -> tuple[str, ...]:
     """Remark on titles that are read as others."""
-    pairs = ((text.strip().partition(' [')[0], title) for text, title in zip(given, titles))
+    pairs = [
+        (given[place].strip().partition(' [')[0], columns[place].title) for place in used
+    ]
     other = [f'{text} for {title}' for text, title in pairs if text != title]
     return (f'Columns are read as {listed(other)}.',) if other else ()
 
@@ -468,15 +477,14 @@ def _rows_of(
 ) -> tuple[Any, tuple[str, ...]]:
     """Index of the rows that are used, and remarks on the others."""
     times = values[TIME]
-    early = leading_unknown(np.column_stack([values[title] for title in positions]))
-    if early == len(times) > 0:
-        raise FileError(f'{name}: none of {early} samples has the positions of all joints.')
-    remarks: tuple[str, ...] = (LACKING.format(early),) if early else ()
+    first, remarks = first_known(
+        np.column_stack([values[title] for title in positions]), name
+    )
     again = 1 + np.flatnonzero(times[1:] == times[:-1])
     for column in values.values():
         now, before = column[again], column[again - 1]
         again = again[(now == before) | (np.isnan(now) & np.isnan(before))]
-    again = again[again > early]
+    again = again[again > first]
     if again.size:
         remarks += (
             'Samples that are there twice, time and all, are used once; the first is at '
@@ -484,7 +492,7 @@ def _rows_of(
         )
     if not remarks:
         return slice(None), ()
-    is_used = np.arange(len(times)) >= early
+    is_used = np.arange(len(times)) >= first
     is_used[again] = False
     return is_used, remarks
 

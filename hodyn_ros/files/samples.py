@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, first_true
-from hodyn_ros.display import table
-from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.display import Column, Table
+from hodyn_ros.errors import FileError, JointNameError, MotionError
 from hodyn_ros.files.quantities import MOTOR_ARRAYS, QUANTITIES
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
@@ -29,11 +29,13 @@ _OWNERS = {
 }
 """Fields that are arrays, and the field that names what their last axis counts."""
 
-_EFFORTS = {0: 'effort', 1: 'effort rate'}
-_MOST_ROWS = 20  # of the table in a notebook
-
-LACKING = 'At the beginning, samples without the positions of all joints are left out: {}.'
-"""Remark on samples of hardware that is not active yet."""
+_TITLES = (
+    'torque',
+    'torque rate',
+    'second derivative',
+    'third derivative',
+    'fourth derivative',
+)
 
 _OTHERS = (
     ' Is it a motion of another robot? If its joints have other names alone, say what its columns '
@@ -434,20 +436,37 @@ class Samples:
             f'{self.motion.shape[1]} orders of the motion, {self.effort.shape[1]} of the efforts'
         )
 
+    def largest(self, what: str = 'effort') -> Table:
+        """Largest magnitudes of the torques of joints or motors, with units if they are known.
+
+        Parameters
+        ----------
+        what : {'effort', 'motor_torque'}
+
+        Returns
+        -------
+        Table
+            A record for each joint or motor; NaN where nothing is known.
+        """
+        of_motors = _OWNERS[what] == 'motor_names'
+        names = self.motor_names if of_motors else self.joint_names
+        peaks = np.fmax.reduce(np.abs(getattr(self, what)), axis=0, initial=np.nan)
+        keys = [name.removeprefix('motor_') for name in QUANTITIES[what].names]
+        units = self.units.get(what, [[''] * len(names)] * len(peaks))
+        columns = [Column('name', 'motor' if of_motors else 'joint')]
+        for key, title, each in zip(keys, _TITLES, units):
+            unit = ', '.join(dict.fromkeys(each))
+            columns.append(Column(key, 'motor ' * of_motors + title, unit))
+        records = [
+            {'name': name, 'units': dict(zip(keys, unit)), **dict(zip(keys, values))}
+            for name, unit, values in zip(names, zip(*units), peaks.T)
+        ]
+        return Table('', columns, records)
+
     def _repr_html_(self) -> str:
         """Return a table of the largest efforts."""
-        units = self.units.get('effort', ())
-        head = ['largest']
-        for order in range(self.effort.shape[1]):
-            unit = ', '.join(dict.fromkeys(units[order])) if units else 'unit not known'
-            head.append(f'{_EFFORTS.get(order, f"derivative {order}")} [{unit}]')
-        peaks = np.fmax.reduce(np.abs(self.effort), axis=0, initial=np.nan).T
-        rows = [
-            [name, *(f'{x:.4g}' for x in row)] for name, row in zip(self.joint_names, peaks)
-        ]
-        if len(rows) > _MOST_ROWS:
-            rows = [*rows[:_MOST_ROWS], [f'and {len(rows) - _MOST_ROWS} more']]
-        return table(f'{self._summary()}; {self.provenance}', head, rows)
+        title = f'{self._summary()}; {self.provenance}'
+        return replace(self.largest(), title=title)._repr_html_()
 
 
 def waypoint_samples(
@@ -502,21 +521,38 @@ def waypoint_samples(
     )
 
 
-def leading_unknown(positions: Array) -> int:
-    """Count the samples before the first one with all positions.
+def first_known(positions: Array, name: str) -> tuple[int, tuple[str, ...]]:
+    """First sample with all positions, before which hardware is not active yet.
 
     Parameters
     ----------
     positions : ndarray, shape (N, n)
-        NaN where one is not known, as of hardware that is not active yet.
+        NaN where one is not known.
+    name : str
+        Where they come from, for messages.
 
     Returns
     -------
-    int
-        From 0 to N.
+    first : int
+    remarks : tuple of str
+        One if samples stand before it.
+
+    Raises
+    ------
+    FileError
+        If there are samples, but none with all positions.
     """
-    known = ~np.isnan(positions).any(axis=1)
-    return int(known.argmax()) if known.any() else len(positions)
+    is_known = ~np.isnan(positions).any(axis=1)
+    if len(positions) and not is_known.any():
+        raise FileError(
+            f'{name}: none of {len(positions)} samples has the positions of all joints.'
+        )
+    first = int(is_known.argmax()) if len(positions) else 0
+    remark = (
+        'At the beginning, samples without the positions of all joints are left out: '
+        f'{first}.'
+    )
+    return first, (remark,) * (first > 0)
 
 
 def times_from(part: Samples, start: int) -> Array:

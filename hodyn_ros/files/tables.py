@@ -148,12 +148,11 @@ def _numbers(column: Any) -> Array:
     """Values of a column of Arrow, whose own way to NumPy imports pandas, which takes longer."""
     if column.null_count or str(column.type) != 'double' or not column.num_chunks:
         return np.asarray(column.to_numpy(), dtype=np.float64)
-    return np.concatenate(
-        [
-            np.frombuffer(chunk.buffers()[1], count=len(chunk), offset=8 * chunk.offset)
-            for chunk in column.chunks
-        ]
-    )
+    parts = [
+        np.frombuffer(chunk.buffers()[1], count=len(chunk), offset=8 * chunk.offset)
+        for chunk in column.chunks
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _by_numpy(

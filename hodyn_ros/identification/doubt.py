@@ -28,8 +28,6 @@ _SURE = 30.0  # gain of a hypothesis that is certain, as chi-square beside what 
 _NAMED, _FAULT, _UNEXPLAINED = 0.25, 0.8, 0.05
 _ALIKE = 0.02  # of the excess, by which hypotheses are hardly told apart
 _SHOWN = 5  # explanations
-_SCATTERED = 1.25  # deviations between parts of a recording, over those that noise makes
-_COMES_AGAIN = 2.0  # correlations over many rows, over those of noise
 
 
 class Explanation(NamedTuple):
@@ -54,9 +52,13 @@ class Doubt(NamedTuple):
     """By how much base parameters change with the first one, shape (b,); 0 if it is not sure."""
     is_fault: bool
     """Whether the first one is a mistake in the recordings."""
-    factor: float = 1.0
-    """By which deviations are larger than noise makes them: of what comes again with the motion
-    and nothing explains, or as parts of the recordings differ."""
+    factors: Array
+    """By which deviations of base parameters are larger than noise makes them, shape (b,)."""
+
+    @property
+    def factor(self) -> float:
+        """Largest of the factors."""
+        return float(self.factors.max(initial=1.0))
 
     @property
     def sentence(self) -> str:
@@ -71,20 +73,18 @@ class Doubt(NamedTuple):
         if not self.explanations:
             return ''
         times, best = np.sqrt(np.nanmax(self.chi_square)), self.explanations[0]
-        left = f'Up to {times:.3g} times the noise is left'
-        wider = f' Standard deviations are {self.factor:.3g} times as large for that.'
+        wider = f' Standard deviations are up to {self.factor:.3g} times as large for that.'
         wider *= self.factor > 1.0
         if best.share >= _NAMED:
             share = f'{100.0 * best.share:.0f} %'
-            return f'{left}; of what is beyond it {best.text} explains {share}.{wider}'
-        if wider:
             return (
-                f'{left}; nothing that was tried explains much of what is beyond it.{wider}'
+                f'Up to {times:.3g} times the noise is left; of what is beyond it {best.text} '
+                f'explains {share}.{wider}'
             )
         return (
-            f'Up to {times:.3g} times the noise between neighbouring samples is left. It does not '
-            'come again with the motion, so that it is noise that lasts for more than a sample; '
-            'standard deviations allow for that.'
+            f'Up to {times:.3g} times the noise between neighbouring samples is left, and nothing '
+            'that was tried explains much of it: it is noise that lasts for more than a sample, '
+            f'or something that the model lacks.{wider}'
         )
 
 
@@ -140,8 +140,9 @@ def doubted(found: Estimation, link: str | None) -> Doubt:
     best, other = _simplest(trials, min(trials).total + _ALIKE * excess)
     gain = before - best.criterion
     is_sure = gain > _SURE * max(1.0, best.total / count) and gain > _NAMED * excess
+    reduced = misfit.reduced
     if not (misfit.is_much.any() or is_sure):
-        return Doubt(misfit.reduced, (), np.zeros(b), False)
+        return Doubt(reduced, (), np.zeros(b), False, np.ones(b))
     each = np.where(misfit.is_much, misfit.chi_square - misfit.freedom, np.nan)
     shown = [best, *sorted(item for item in trials if item is not best)][:_SHOWN]
     texts = [item.text for item in shown]
@@ -153,25 +154,23 @@ def doubted(found: Estimation, link: str | None) -> Doubt:
         )
         for text, item in zip(texts, shown)
     )
+    is_fault = is_sure and best.is_fault
+    if is_sure:
+        misfit = misfit._replace(chi_square=best.left)
     return Doubt(
-        misfit.reduced,
+        reduced,
         explanations,
         best.shift if is_sure else np.zeros(b),
-        is_sure and best.is_fault,
-        _factor(found, misfit, best.left if is_sure else misfit.chi_square, is_sure),
+        is_fault,
+        _factors(found) if misfit.is_much.any() and not is_fault else np.ones(b),
     )
 
 
-def _factor(found: Estimation, misfit: _Misfit, left: Array, is_sure: bool) -> float:
-    """Deviations over those of noise, for what is left (n,) with what is surely explained."""
-    lasting = np.zeros(len(left))
-    np.maximum.at(lasting, found.channels.joints, found.lasting())
-    left = np.where(lasting > _COMES_AGAIN, left, 0.0)
-    largest = float((left / np.maximum(misfit.freedom, 1.0)).max())
-    factor = np.sqrt(largest) if largest > misfit.limit.min() else 1.0
-    if not is_sure and (scatter := found.scatter()) > _SCATTERED:
-        factor = max(factor, scatter)
-    return float(factor)
+def _factors(found: Estimation) -> Array:
+    """Deviations by the jackknife over those of noise, at least 1, shape (b,)."""
+    noise = np.sqrt(np.diag(found.covariance))
+    ratio = found.jackknife() / np.maximum(noise, 1e-300)
+    return np.where(found.is_shown, np.maximum(ratio, 1.0), 1.0)
 
 
 def _simplest(trials: Sequence[Trial], enough: float) -> tuple[Trial, Trial | None]:

@@ -27,13 +27,15 @@ from hodyn_ros.identification.equations import (
 )
 from hodyn_ros.identification.gram import Gram
 from hodyn_ros.identification.recording import Flags, Stretch
-from hodyn_ros.names import FRICTION, listed
+from hodyn_ros.names import FRICTION, listed, number
 
 # Of all rows; without delay; last step over deviations.
 _PASSES, _HELD, _SETTLED = (10, 3, 0.02)
 _MEMORY = 3  # rows that the noise of a row depends on
-_LAGS = 60  # rows over which residuals that come again are looked for
-_PARTS = 8  # of a stretch, whose estimates are compared
+_PART = 0.5  # s, of recordings that are left out
+_LEAST_OTHERS = (
+    0.25  # share of the information that other parts have, for an estimate by them
+)
 _OUTLIER = 4.5  # standard deviations
 _MEDIAN = 1.4826  # standard deviation over the median magnitude
 # Errors of encoders, which are all that is in rows of springs, follow the motion: at frequencies
@@ -42,10 +44,11 @@ _ENCODERS = 2.0
 _ROUNDING = 1e-13  # noise over the largest effort that counts as rounding
 _RANK = 1e-6  # of directions that recordings show at all, over the best one
 _UNSEEN = 1e-3  # share of a parameter in the others
-_LEAST_SHOWN = 0.25  # of the parameters
+_LEAST_SEEN = 0.25  # of the parameters
 _LONGEST_DELAY, _LATE = 0.1, 2e-4  # s
 _MUCH = 0.01  # share of rows that is worth a remark
 _DOUBT, _NAMED = 0.05, 6  # deviation over a torque that is worth one, and names in it
+_LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
 _ALIKE, _OTHER_UNIT = 0.8, 4.0  # correlation, and factor that is hardly one of the masses
 
 
@@ -74,6 +77,21 @@ class IdentifiedParameter(NamedTuple):
     """Whether it is that parameter itself; otherwise others are in it, see `mapping`."""
     share: float
     """RMS of its part of the efforts, relative to that of the efforts."""
+
+    @property
+    def text(self) -> str:
+        """Value with its deviation, to the digits that this leaves.
+
+        Returns
+        -------
+        str
+            Such as '0.412 +- 0.003 + ...', where the last stands for other parameters in it.
+        """
+        combined = '' if self.is_alone else ' + ...'
+        if not _LEAST_SHOWN < self.std < np.inf:
+            return f'{number(self.value)} +- {number(self.std, 2)}{combined}'
+        digits = max(0, 1 - int(np.floor(np.log10(self.std))))
+        return f'{self.value:.{digits}f} +- {self.std:.{digits}f}{combined}'
 
 
 class _Noise(NamedTuple):
@@ -154,15 +172,15 @@ class Estimation:
         late = np.array(
             [column.group == 'delay' for column in self.columns], dtype=np.bool_
         )
-        for number in range(_PASSES):
+        for done in range(_PASSES):
             # Rows that no law of friction describes, where joints stick, look like a delay until
             # the noise is known and they are left out.
-            self._held = late & (not late.all() and number < _HELD)
-            if number:
+            self._held = late & (not late.all() and done < _HELD)
+            if done:
                 self.noise = self._judged()
             step, largest = self._step()
             self._take(step)
-            if number > _HELD and largest < _SETTLED:
+            if done > _HELD and largest < _SETTLED:
                 break
 
     def of(self, name: str) -> Places:
@@ -274,55 +292,31 @@ class Estimation:
         fine[:_MEMORY] = False
         return white / noise.gain[:, None], fine
 
-    def lasting(self) -> Array:
-        """Correlations of white residuals over many rows, over those of noise, shape (C,).
+    def jackknife(self) -> Array:
+        """Standard deviations as estimates without parts of the recordings scatter, shape (b,).
 
-        About 1 where they are noise, whatever its memory: an autoregression takes that away. More
-        where they come again with the motion. Source: Box and Pierce 1970.
-
-        Returns
-        -------
-        ndarray, shape (C,)
-        """
-        parts = []
-        for rows, _, rest in self._parts():
-            white, fine = self._whitened(rows, self.is_kept(rows, rest), rest[..., None])
-            parts.append(np.where(fine, white[..., 0], np.nan))
-        power = np.nansum(np.concatenate(parts) ** 2, axis=0)
-        count = np.isfinite(np.concatenate(parts)).sum(axis=0)
-        variance = np.maximum(power / np.maximum(count, 1), 1e-300)
-        lags = range(1, min(_LAGS, max(map(len, parts)) // 3) + 1)
-        total = np.zeros(len(power))
-        for k in lags:
-            products = np.concatenate([part[k:] * part[:-k] for part in parts])
-            pairs = np.maximum(np.isfinite(products).sum(axis=0), 1)
-            total += np.nansum(products, axis=0) ** 2 / (pairs * variance**2)
-        return np.asarray(total / max(len(lags), 1))
-
-    def scatter(self) -> float:
-        """Deviations of the parameters as parts of the recordings differ, over the stated ones.
-
-        Parts of a second or more, of which the equations u_p = half' X_p' e_p are summed: their
-        squares are those of the noise, whatever it depends on within a part. What the fit takes of
-        each part is given back. Source: Liang and Zeger 1986, on errors in clusters.
+        Whatever the errors depend on, the parts of half a second that are left out one by one
+        differ by it; what is the same in all of them, no part tells. Source: Bell and McCaffrey
+        2002, "Bias reduction in standard errors for linear regression with multi-stage samples".
 
         Returns
         -------
-        float
-            About 1 if the model is right.
+        ndarray, shape (b,)
+            In the units of `covariance`.
         """
-        squares, expected = 0.0, 0.0
+        variance, half = np.zeros(len(self.z)), self._half
         for rows, X, rest in self._parts():
-            white, fine = self._weighted(rows, X, rest)
+            both = np.concatenate([X, rest[..., None]], axis=2)
+            white, fine = self._whitened(rows, self.is_kept(rows, rest), both)
             white = np.where(fine[..., None], white, 0.0)
-            pieces = max(1, int(np.ptp(rows.stretch.times)))
-            for part in np.array_split(white, min(pieces, _PARTS)):
-                own = part[..., :-1].reshape(-1, len(self.z)) @ self._half
+            pieces = max(2, round(float(np.ptp(rows.stretch.times)) / _PART))
+            for part in np.array_split(white, pieces):
+                own = part[..., :-1].reshape(-1, len(self.z)) @ half
                 score = own.T @ part[..., -1].ravel()
-                share = own.T @ own
-                squares += float(score @ score)
-                expected += float(np.trace(share) - (share**2).sum())
-        return float(np.sqrt(squares / max(expected, 1e-3)))
+                rest_of_all, vectors = np.linalg.eigh(np.eye(half.shape[1]) - own.T @ own)
+                shares = np.maximum(rest_of_all, _LEAST_OTHERS)
+                variance += (half @ (vectors @ (vectors.T @ score / shares))) ** 2
+        return np.asarray(np.sqrt(variance))
 
     def is_kept(self, rows: Rows, rest: Array) -> Flags:
         """Which rows are used and do not miss by far, shape (M, C).
@@ -383,7 +377,7 @@ class Estimation:
         self.information = (V * s).T * scale
         unseen = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0)
         self.is_shown = (sizes > 0.0) & (unseen < _UNSEEN)
-        if self.is_shown.mean() < _LEAST_SHOWN:
+        if self.is_shown.mean() < _LEAST_SEEN:
             raise IdentificationError(
                 f'The recordings show {self.is_shown.sum()} of {b} parameters: joints hardly '
                 'move. Record a motion that shows them (hodyn excite), or estimate fewer.'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hodyn_ros import names
-from hodyn_ros.model.limits import ANGULAR, SERIES
+from hodyn_ros.model.limits import ANGULAR
 from hodyn_ros.model.violations import Quantity
 from hodyn_ros.names import MOTION_NAMES, unit_of
 
@@ -18,10 +18,13 @@ _SYMBOLS = {
     'torque': 'τ',
     'deflection': 'θ − q',
 }
-_OF_MOTORS = {
-    'position': ('Motor position', 'Motor velocity'),
-    'torque': ('Motor {}', 'Motor {} rate'),
-    'deflection': ('Deflection',),
+_ORDINALS = ('second', 'third', 'fourth', *(f'{k}th' for k in range(5, 12)))
+_NAMES = {
+    'motion': (*MOTION_NAMES, *(f'{k}th derivative of position' for k in range(5, 12))),
+    'effort': ('{}', '{} rate', *(f'{k} derivative of {{}}' for k in _ORDINALS)),
+    'position': ('motor position', 'motor velocity'),
+    'torque': ('motor {}', 'motor {} rate'),
+    'deflection': ('deflection',),
 }
 """Names by their order, in which the kind of effort is left open."""
 
@@ -34,24 +37,19 @@ class Label(NamedTuple):
     name : str
         Such as 'Torque rate'.
     symbol : str
-        Such as 'Q′'; empty if there is none.
-    plain_unit : str
-        In letters that every terminal and program knows, such as 'N m/s^2'.
+        Such as 'Q′'.
+    unit : str
+        As in typography, such as 'N m/s²'.
     """
 
     name: str
     symbol: str
-    plain_unit: str
+    unit: str
 
     @property
     def title(self) -> str:
         """Name and symbol."""
-        return f'{self.name} {self.symbol}'.rstrip()
-
-    @property
-    def unit(self) -> str:
-        """Unit as in typography, such as 'N m/s²'."""
-        return self.plain_unit.translate(_TYPOGRAPHIC)
+        return f'{self.name} {self.symbol}'
 
 
 def label(kind: str, order: int, is_linear: bool) -> Label:
@@ -70,17 +68,8 @@ def label(kind: str, order: int, is_linear: bool) -> Label:
     -------
     Label
     """
-    effort = 'force' if is_linear else 'torque'
-    if kind == 'motion':
-        name = f'{order}th derivative of position'
-        name = MOTION_NAMES[order].capitalize() if order < len(MOTION_NAMES) else name
-    elif kind == 'effort':
-        ordinal = {2: 'Second', 3: 'Third', 4: 'Fourth'}.get(order, f'{order}th')
-        name = f'{ordinal} derivative of {effort}'
-        name = f'{effort.capitalize()}{" rate" * order}' if order < 2 else name
-    else:
-        name = _OF_MOTORS[kind][order].format(effort)
-    unit = unit_of(ANGULAR[kind], is_linear, order)
+    name = _NAMES[kind][order].format('force' if is_linear else 'torque').capitalize()
+    unit = unit_of(ANGULAR[kind], is_linear, order).translate(_TYPOGRAPHIC)
     return Label(name, _primed(_SYMBOLS[kind], order), unit)
 
 
@@ -99,26 +88,6 @@ def labels_of(quantity: Quantity) -> tuple[Label, ...]:
     return tuple(label(*series, linear) for linear in quantity.is_linear)
 
 
-def label_of(quantity: str, is_linear: bool) -> Label:
-    """Label of a quantity by its name in a `Violation`; unknown names stay as they are.
-
-    Parameters
-    ----------
-    quantity : str
-        Such as 'velocity', 'effort_dot' or 'motor_torque'.
-    is_linear : bool
-        Whether the joint, or that of the motor, is prismatic.
-
-    Returns
-    -------
-    Label
-        Without symbol and unit if the name is unknown.
-    """
-    if quantity not in SERIES:
-        return Label(quantity, '', '')
-    return label(*SERIES[quantity], is_linear)
-
-
 def number(value: float, digits: int = 4) -> str:
     """Write a number as `hodyn_ros.names.number` does, with the minus sign of typography.
 
@@ -133,26 +102,6 @@ def number(value: float, digits: int = 4) -> str:
     str
     """
     return names.number(value, digits).replace('-', '−')
-
-
-def percent(share: float) -> str:
-    """Write a share, so that what exceeds a limit reads as more than 100 %.
-
-    Parameters
-    ----------
-    share : float
-        1 is all of it.
-
-    Returns
-    -------
-    str
-        Two digits for small shares; more where it is just above 100 %.
-    """
-    if 1.0 < share < 1.0095:
-        return f'{100.0 * share:.{1 if share > 1.0009 else 4}f} %'
-    if share < 0.095:
-        return f'{100.0 * share:.2g} %'
-    return f'{100.0 * share:.0f} %'
 
 
 def _primed(symbol: str, order: int) -> str:

@@ -14,7 +14,8 @@ from hodyn_ros.dynamics.energy import kinetic_energy, potential_energy
 from hodyn_ros.errors import MotionError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Quantity
-from hodyn_ros.plotting.labels import labels_of, number, percent
+from hodyn_ros.names import percent
+from hodyn_ros.plotting.labels import labels_of, number
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:

@@ -29,12 +29,12 @@ from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Quantity, Violation, motion_limits
+from hodyn_ros.names import percent
 from hodyn_ros.plotting.labels import (
     Label,
     label,
     labels_of,
     number,
-    percent,
 )
 from hodyn_ros.plotting.panels import (
     Panel,

@@ -26,9 +26,7 @@ from hodyn_ros.trajectory.motion import (
     taylor_weights,
 )
 from hodyn_ros.trajectory.waypoints import (
-    STANDSTILL as STANDSTILL,
-)
-from hodyn_ros.trajectory.waypoints import (
+    STANDSTILL,
     checked_positions,
     checked_rows,
     checked_times,

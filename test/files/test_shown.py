@@ -24,7 +24,7 @@ def test_a_notebook_gets_the_largest_efforts_with_units():
     page = Page(found._repr_html_())  # the protocol of IPython
     text = page.visible_text()
     assert page.attributes('b') == [] and '<b>name</b>' in text and 'not known' in text
-    assert 'effort [N m, N]' in text and 'effort rate [N m/s, N/s]' in text
+    assert 'torque\n[N m, N]' in text and 'torque rate\n[N m/s, N/s]' in text
     assert f'{np.abs(found.effort[:, 0, 1]).max():.4g}' in text
 
 

@@ -28,7 +28,6 @@ from hodyn_ros.plotting import (
     plot_portraits,
     plot_stop,
 )
-from hodyn_ros.plotting.panels import Range, shown_range
 
 pytest.importorskip('matplotlib', reason='matplotlib is not installed')
 
@@ -169,13 +168,20 @@ def test_names_are_no_mathematics(tmp_path):
 
 
 def test_limits_far_away_leave_the_curve_visible():
-    curve = [np.array([-1.0, 1.0])]
-    assert shown_range(curve, Range(-100.0, 100.0)) == shown_range(curve, Range())
-    low, high = shown_range(curve, Range(-2.0, 2.0))
-    assert low < -2.0
-    assert high > 2.0
-    low, high = shown_range([np.full(3, 5.0)], Range())
-    assert low < 5.0 < high
+    # Of the elbow at most 0.5 rad, 1 rad/s and 2 rad/s^2.
+    def ranges(**limits):
+        bounds = motion_limits(MODEL, {'elbow': limits})
+        return [
+            axes.get_ylim() for axes in drawn(plot_joint(MODEL, RESULTS, 'elbow', bounds))
+        ]
+
+    near, far = ranges(acceleration=4.0, jerk=9.0), ranges(acceleration=100.0)
+    assert near[:2] == far[:2]
+    assert near[2][0] < -4.0 and near[2][1] > 4.0 and near[3][1] > 9.0
+    assert -2.5 < far[2][0] < -2.0
+    still = results_of(MODEL, amplitude=0.0)
+    low, high = drawn(plot_joint(MODEL, still, 'elbow'))[0].get_ylim()
+    assert low < 0.0 < high
 
 
 @pytest.mark.parametrize(
