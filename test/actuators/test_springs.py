@@ -83,7 +83,9 @@ def test_a_table_of_points_says_any_law():
     x = np.linspace(-0.3, 0.5, 50)
     spring, between = TableSpring(x, 25.0 * np.sinh(4.0 * x)), np.linspace(-0.3, 0.5, 777)
     expected = 25.0 * np.sinh(4.0 * between)
-    np.testing.assert_allclose(spring.derivatives(between, 0)[:, 0], expected, atol=1e-6 * 90.0)
+    np.testing.assert_allclose(
+        spring.derivatives(between, 0)[:, 0], expected, atol=1e-6 * 90.0
+    )
 
 
 @pytest.mark.every_case
