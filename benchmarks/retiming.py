@@ -290,7 +290,8 @@ def table(robot: Robot, count: int, size: Size) -> Table:
 def measure(size: Size) -> Sequence[Table]:
     """Tables of the robots."""
     counts = [(panda, size.pandas), (ur5, size.ur5s)]
-    robots = [(make(), count) for make, count in counts if count]  # before any takes its time
+    # All of them before the first takes its time.
+    robots = [(make(), count) for make, count in counts if count]
     return [table(robot, count, size) for robot, count in robots]
 
 
