@@ -123,7 +123,8 @@ def identify(
     try:
         full, remarks = _physical(found, fixed)
     except IdentificationError as error:
-        raise IdentificationError(f'{error} {doubt.sentence}'.rstrip()) from None
+        reasons = [str(error), *scales, doubt.sentence]
+        raise IdentificationError(' '.join(filter(None, reasons))) from None
     result, drives, payload = _updated(found, full, smoothing)
     residuals = _residuals(found, full, equations, used)
     unseen = _residuals(found, full, equations, held)
