@@ -18,7 +18,6 @@ which is broken off where the orders of Q end, with an error of about T^E x^(E).
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,9 +38,6 @@ from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-# So many numbers are quicker asked one by one than with two calls of NumPy.
-_FEW = 64
 
 _ANGULAR_AND_LINEAR = (('N m/rad', 'N/m'), ('kg m^2', 'kg'), ('N m', 'N'), ('rad', 'm'))
 
@@ -230,33 +226,26 @@ class VariableStiffness(Actuator):
     """
 
     model: VsaModel
-    motor_inertia: tuple[float, float]
+    motor_inertia: float | tuple[float, float]
     friction: FrictionLaw | tuple[FrictionLaw | None, FrictionLaw | None] | None = None
 
     motor_suffixes = ('_motor1', '_motor2')
     needs_stiffness = True
 
-    def __init__(
-        self,
-        model: VsaModel,
-        motor_inertia: float | tuple[float, float],
-        friction: FrictionLaw | tuple[FrictionLaw | None, FrictionLaw | None] | None = None,
-    ) -> None:
-        if not isinstance(model, VsaModel):
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, VsaModel):
             raise ActuatorError(
-                f'VariableStiffness: model is {model!r}, expected a VsaModel such as '
+                f'VariableStiffness: model is {self.model!r}, expected a VsaModel such as '
                 'Qbmove(a=6.7, k=0.022).'
             )
-        inertias = _checked_pair(motor_inertia)
-        laws = friction if isinstance(friction, (tuple, list)) else (friction, friction)
-        if len(laws) != 2:
-            raise ActuatorError(
-                f'VariableStiffness: friction has {len(laws)} laws, expected one for each of the '
-                'two motors, or one for both.'
-            )
-        turns = tuple(c != 0.0 for c in model.link_coupling)
-        known = {'model': model, 'motor_inertia': inertias, 'friction': tuple(laws)}
-        for name, value in {**known, 'law': model.block, 'turns_with_joint': turns}.items():
+        what, laws = 'VariableStiffness: motor_inertia', _of_both('friction', self.friction)
+        inertias = tuple(
+            checked_number(what, x, ActuatorError, above=0.0)
+            for x in _of_both('motor_inertia', self.motor_inertia)
+        )
+        known = {'motor_inertia': inertias, 'friction': laws, 'law': self.model.block}
+        known['turns_with_joint'] = tuple(c != 0.0 for c in self.model.link_coupling)
+        for name, value in known.items():
             object.__setattr__(self, name, value)
         _finish(self, inertias, laws)
 
@@ -290,19 +279,17 @@ def _finish(
     object.__setattr__(actuator, 'friction_laws', tuple(laws))
 
 
-def _checked_pair(value: object) -> tuple[float, float]:
-    """Two inertias that must be above zero, from a sequence of two or one number for both."""
-    values = list(value) if isinstance(value, (tuple, list, np.ndarray)) else [value]
-    if len(values) not in {1, 2}:
-        raise ActuatorError(
-            f'VariableStiffness: motor_inertia has {len(values)} values, expected one for each of '
-            'the two motors, or one for both.'
-        )
-    what = 'VariableStiffness: motor_inertia'
-    first, second = (
-        checked_number(what, values[i], ActuatorError, above=0.0) for i in (0, -1)
+def _of_both(name: str, value: Any) -> tuple[Any, ...]:
+    """What belongs to each of two motors, from one for each or one for both."""
+    values = (
+        tuple(value) if isinstance(value, (tuple, list, np.ndarray)) else (value, value)
     )
-    return first, second
+    if len(values) != 2:
+        raise ActuatorError(
+            f'VariableStiffness: {name} has {len(values)} values, expected one for each of the '
+            'two motors, or one for both.'
+        )
+    return values
 
 
 def _series_of(name: str, value: ArrayLike) -> Array:
@@ -406,7 +393,7 @@ class DriveArrays:
             self._refuse(N, q, effort, wanted, *moved)
         if self.friction:
             self.add_friction(theta[..., 1:-1, :], tau)
-            if not is_finite(tau):
+            if not np.isfinite(tau).all():
                 self._refuse(N, q, effort, wanted, *moved)
         return moved
 
@@ -458,25 +445,15 @@ def _rows(x: Array) -> Array:
     return x if x.ndim == 2 else x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
-def is_finite(*arrays: Array) -> bool:
-    """Whether arrays hold finite numbers only."""
-    return all(
-        all(map(math.isfinite, array.ravel().tolist()))
-        if array.size <= _FEW
-        else bool(np.isfinite(array).all())
-        for array in arrays
-    )
-
-
 def _refuse_not_finite(actuator: Actuator, motors: Motors, given: dict[str, Array]) -> None:
     """Refuse motors of one joint unless they are finite: powers and quotients may overflow.
 
     They follow from finite series (..., K) that are given by name. A `DeflectionError` is raised
     if the springs are the cause, and else an `ActuatorError`.
     """
-    if is_finite(*motors):
+    is_spring = not np.isfinite(motors.position).all()
+    if not is_spring and np.isfinite(motors.torque).all():
         return
-    is_spring = not is_finite(motors.position)
     what, wrong = ('position', motors.position) if is_spring else ('torque', motors.torque)
     *where, motor, order = first_not_finite(wrong) or ()
     sample, batch = tuple(where), wrong.shape[:-2]

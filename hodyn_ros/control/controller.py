@@ -379,8 +379,7 @@ def warm_up(model: RobotModel) -> None:
     """
     if not unavailable():
         prepare()
-        for kernel in (kernels.laws, kernels.drive):
-            kernel.prepare()
+        kernels.prepare()
     motion = np.zeros((5, model.n_joints))
     model.warm_up(
         2, lambda: mass_matrix(model, motion[:1]), lambda: gravity_effort(model, motion[:1])
