@@ -135,7 +135,7 @@ KEYS = (
     ),
     Key(
         'max_deflection',
-        'float',
+        'float array',
         'rad',
         ('sea', 'vsa'),
         'Largest deflection of the spring in both directions; unlimited unless given. A motion '
@@ -214,13 +214,13 @@ KEYS = (
     ),
     Key(
         'a',
-        'float',
+        'float array',
         '1/rad; - for dlr_bavs',
         ('vsa',),
         'Constant of qbmove and dlr_bavs.',
     ),
     Key('b', 'float', '', ('vsa',), 'Constant of dlr_bavs.'),
-    Key('k', 'float', 'N m', ('vsa',), 'Constant of qbmove and dlr_bavs.'),
+    Key('k', 'float array', 'N m', ('vsa',), 'Constant of qbmove and dlr_bavs.'),
     Key('ke', 'float', '1/rad', ('vsa',), 'Constant of dlr_bavs.'),
     Key('Ks', 'float', 'N m', ('vsa',), 'Constant of awas_ii; see its documentation.'),
     Key('L', 'float', 'm', ('vsa',), 'Length of the lever of awas_ii.'),
