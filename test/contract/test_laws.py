@@ -384,10 +384,11 @@ def test_first_measurement_that_cannot_be_true_is_refused(model, change, reason)
     np.testing.assert_allclose(again, torque, atol=1e-9)
 
 
-def test_loop_breaks_at_the_gain_and_the_delay_of_its_margins(model):
+def test_loop_bears_the_gain_and_the_delay_of_its_margins_and_no_more_delay(model):
     margins = law(model).margins(HOME)
-    assert growth(law(model), gain=margins.gain_up[1] / 1.1) < 1.0
-    assert growth(law(model), gain=margins.gain_up[1] * 1.1) > 1.0
+    S = margins.sensitivity[1]
+    assert growth(law(model), gain=S / (S - 1.0)) < 1.0
+    assert growth(law(model), gain=S / (S + 1.0)) < 1.0
     samples = int(margins.delay[1] / PERIOD)
     assert growth(law(model), delay=samples) < 1.0
     assert growth(law(model), delay=samples + 1) > 1.0
