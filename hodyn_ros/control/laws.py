@@ -213,7 +213,7 @@ class FlatnessController(Controller):
 
         At rest in the middle of the range, a torque on a link makes the law see accelerations that
         are none, by M^-1, and snaps of the springs, by M^-1 K M^-1. The stiffness of the weight is
-        left out.
+        left out, and rigid joints are taken for held.
         """
         model, elastic = self.model, self.elastic
         M = mass_matrix(model, middle_of_range(model)[None])[0][self._elastic_block]
