@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators import kernels
-from hodyn_ros.actuators.actuator import RigidDrive
-from hodyn_ros.actuators.assignment import Actuators, SingleMotors
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.drives import DriveArrays, RigidDrive, SeriesElastic
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.kernels import prepare
 from hodyn_ros.control.law import Command, Law, check_actuators
@@ -138,7 +137,7 @@ class Controller(Law):
         """
 
 
-def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
+def controlled_motors(model: RobotModel, actuators: Actuators) -> DriveArrays:
     """Motors and springs of all joints at once.
 
     Parameters
@@ -149,7 +148,7 @@ def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
 
     Returns
     -------
-    SingleMotors
+    DriveArrays
 
     Raises
     ------
@@ -178,15 +177,15 @@ def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
                 f'The actuator of joint {name!r} is {type(actuator).__name__}, expected '
                 'SeriesElastic or RigidDrive.'
             )
-    return actuators.single
+    return actuators.arrays
 
 
-def friction_of(motors: SingleMotors, velocity: Array) -> Array:
+def friction_of(motors: DriveArrays, velocity: Array) -> Array:
     """Friction of the motors.
 
     Parameters
     ----------
-    motors : SingleMotors
+    motors : DriveArrays
     velocity : ndarray, shape (n,)
         Of the motors in joint coordinates [rad/s] or [m/s].
 
@@ -201,8 +200,8 @@ def friction_of(motors: SingleMotors, velocity: Array) -> Array:
     return torque
 
 
-def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
-    """Have compiled what the control laws compute with a model.
+def warm_up(model: RobotModel) -> None:
+    """Have compiled what the control laws compute with a model and its springs.
 
     Otherwise the first samples take seconds, and some of those after them are held up.
 
@@ -210,20 +209,10 @@ def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
     ----------
     model : RobotModel
         Of it, mass matrix, weight and efforts of orders 0 to 2 are compiled.
-    actuators : Actuators, optional
-        By default springs and mechanisms of all kinds are compiled, otherwise those of the
-        actuators, which takes less time.
     """
     if not unavailable():
         prepare()
-        needed = [kernels.laws]
-        if actuators is None:
-            needed += [kernels.elastic, kernels.drive(False), kernels.drive(True)]
-        else:
-            needed.append(actuators.kernel)
-            if actuators.variable:
-                needed.append(kernels.elastic)
-        for kernel in needed:
+        for kernel in (kernels.laws, kernels.drive):
             kernel.prepare()
     motion = np.zeros((5, model.n_joints))
     model.warm_up(

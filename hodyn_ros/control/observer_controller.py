@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.drives import SeriesElastic
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.guards import (
     AT_REST,

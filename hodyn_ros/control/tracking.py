@@ -132,7 +132,7 @@ class TrackingController(ControllerWithMargins):
         desired = desired - self._distance
         effort = inverse_dynamics(self.model, desired)
         motion = self._motor_motion(desired, effort, stiffness)
-        friction = friction_of(self.actuators.single, motion.position[1])
+        friction = friction_of(self.actuators.arrays, motion.position[1])
         demand = np.empty(len(t.joint))
         tracking_law(
             n,
@@ -247,7 +247,7 @@ def tracking_controller(
         )
 
     law = make(bandwidth)
-    warm_up(law.model, law.actuators)
+    warm_up(law.model)
     if law.observer.transmission.is_variable:
         return law
     if bandwidth is None and observer is None and not _is_calm(law):
