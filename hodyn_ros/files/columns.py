@@ -349,7 +349,7 @@ def _translated(given: list[str]) -> list[str]:
     times = [i for i, title in enumerate(given) if title.strip('%_ ').lower() in _TIMES]
     if TIME not in given and len(times) == 1:
         titles[times[0]] = TIME
-    return titles if len(set(titles)) == len(titles) else given
+    return titles if len(set(titles)) == len(set(given)) else given
 
 
 def _lines_of(table: TableFile, columns: Sequence[_Column]) -> dict[str, str]:

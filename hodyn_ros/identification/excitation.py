@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, Spring
 from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
 from hodyn_ros.display import shown

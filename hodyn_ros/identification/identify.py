@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.actuators.actuator import Actuator, RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import Actuator, RigidDrive, SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.errors import IdentificationError
@@ -124,7 +123,8 @@ def identify(
     try:
         full, remarks = _physical(found, fixed)
     except IdentificationError as error:
-        raise IdentificationError(f'{error} {doubt.sentence}'.rstrip()) from None
+        reasons = [str(error), *scales, doubt.sentence]
+        raise IdentificationError(' '.join(filter(None, reasons))) from None
     result, drives, payload = _updated(found, full, smoothing)
     residuals = _residuals(found, full, equations, used)
     unseen = _residuals(found, full, equations, held)

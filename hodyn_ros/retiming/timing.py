@@ -339,10 +339,9 @@ def retime(
     _check_options(intervals, rate, window, rise_time, shortest)
     robot = RobotLimits.of(model, limits, actuators, motor_limits)
     if rise_time > 0.0:
-        given = robot.limits
-        own = np.minimum(given.effort_ddot, given.effort_dot / rise_time)
-        own = np.where(np.isfinite(given.effort_ddot), given.effort_ddot, own)
-        robot = replace(robot, limits=given._replace(effort_ddot=own))
+        own, rate_limit = robot.limits.effort_ddot, robot.limits.effort_dot
+        ddot = np.where(np.isfinite(own), own, rate_limit / rise_time)
+        robot = replace(robot, limits=robot.limits._replace(effort_ddot=ddot))
     try:
         places = moving_parts(model, path)
         refuse_extremes(robot, path)

@@ -410,7 +410,7 @@ class DerivativeEstimator:
             return False
         before, self._missed = self._missed, np.zeros(self._n, dtype=np.bool_)
         for bank, (columns, _) in zip(self._banks, self._groups):
-            innovation, variance = bank.expected(values[columns], self._models)
+            innovation, variance = bank.innovation(values[columns], self._models)
             is_beyond = innovation**2 > variance[:, None] * self._explained[:, columns]
             self._missed[columns] = is_beyond.all(axis=0)
         is_first = bool((self._missed & ~before).any())

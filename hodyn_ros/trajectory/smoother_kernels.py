@@ -36,9 +36,9 @@ WIDTH = 4
 """Components that are computed together; there is a whole multiple of them."""
 
 # Variance of everything before the first measurement, and from which on a model starts anew.
-_UNKNOWN, _LOST = 1e8, 1e14
+_PRIOR, _DIVERGED = 1e8, 1e14
 # Share of a variance that a measurement leaves; less is rounding.
-_LEAST_REST = 1e-12
+_LEAST_PART = 1e-12
 # Steps are equal up to this share; a covariance has settled when no step changes it by more.
 _SAME_STEP, _SETTLED = 1e-7, 1e-12
 
@@ -126,8 +126,8 @@ def _restart(states: States, value: Vector, u: float, X: Vector, P: Matrix) -> N
     P[:] = 0.0
     X[:] = 0.0
     for a in range(N):
-        P[a, a] = _UNKNOWN * max(u, 1.0) ** (-2 * a)
-    P[0, 0] = _UNKNOWN / (_UNKNOWN + 1.0)
+        P[a, a] = _PRIOR * max(u, 1.0) ** (-2 * a)
+    P[0, 0] = _PRIOR / (_PRIOR + 1.0)
     for g in range(len(value) // WIDTH):
         for c in range(WIDTH):
             X[g * N * WIDTH + c] = value[g * WIDTH + c]
@@ -232,10 +232,10 @@ def _sum_up(
     logarithms: Vector,
 ) -> None:
     """Add an innovation to the sums of a bin, unless too few measurements are known for it."""
-    is_lost = variance > _LOST
-    if known > N or known > 0 and is_lost:
+    is_anew = variance > _DIVERGED
+    if known > N or known > 0 and is_anew:
         logarithms[place] += log(variance)
-    if known > N and not is_lost:
+    if known > N and not is_anew:
         inverse = 1.0 / variance
         for c in range(len(innovation)):
             squares[place, c] += innovation[c] * innovation[c] * inverse
@@ -300,12 +300,12 @@ def filter_samples(
                     states, F, Q, memory, P, G, column, gain
                 )
                 row = i
-        is_lost = known == 0 or variance > _LOST
-        if not is_lost:
+        is_anew = known == 0 or variance > _DIVERGED
+        if not is_anew:
             _update_means(states, F, gain, memory, value, last, X, innovation)
         if len(logarithms) > 0:
             _sum_up(N, known, variance, innovation, bins[i], squares, logarithms)
-        if is_lost:
+        if is_anew:
             _restart(states, value, intensity, X, P)
             row, is_settled, variance, known = i, False, 1.0, 0
         known += 1
@@ -419,7 +419,7 @@ def _combine_covariances(
         1 / (1 - variance of the backward value), see `_combine_means`.
     """
     N, K = len(states), len(wanted)
-    inverse = 1.0 / max(1.0 - backward[0, 0], _LEAST_REST)
+    inverse = 1.0 / max(1.0 - backward[0, 0], _LEAST_PART)
     for a in range(N):
         for b in range(N):
             total = backward[a, b] + backward[a, 0] * backward[b, 0] * inverse
