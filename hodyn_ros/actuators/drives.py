@@ -22,7 +22,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
+from itertools import chain
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,10 @@ class Actuator:
         Reflected inertia of each motor [kg m^2] or [kg].
     friction_laws : tuple of FrictionLaw or None
         Friction of each motor.
+    stiffness : float
+        Of a linear spring [N m/rad] or [N/m]; infinite for all others.
+    damping : float
+        Of a damper beside it [N m s/rad] or [N s/m].
     law : tuple of float
         Kind and constants of what is between motors and joint, as `kernels` reads them.
     """
@@ -77,6 +82,8 @@ class Actuator:
     turns_with_joint: tuple[bool, ...] = (True,)
     motor_inertias: tuple[float, ...]
     friction_laws: tuple[FrictionLaw | None, ...]
+    stiffness: float = inf
+    damping: float = 0.0
     law: tuple[float, ...]
 
     def motors(
@@ -191,16 +198,16 @@ class SeriesElastic(Actuator):
                 'expected a damper beside a linear spring: give LinearSpring(stiffness), or '
                 'damping=0.'
             )
-        object.__setattr__(
-            self, 'law', (kernels.SPRING, self.slowness, *self.spring.block[1:].tolist())
-        )
+        if isinstance(self.spring, LinearSpring):
+            object.__setattr__(self, 'stiffness', self.spring.stiffness)
+        law = kernels.SPRING, self.slowness, *self.spring.block[1:].tolist()
+        object.__setattr__(self, 'law', law)
         _finish(self, [self.motor_inertia], [self.friction])
 
     @property
     def slowness(self) -> float:
         """Time constant D / k of spring and damper [s]; zero without a damper."""
-        spring = self.spring
-        return self.damping / spring.stiffness if isinstance(spring, LinearSpring) else 0.0
+        return self.damping / self.stiffness
 
     def refuse(self, effort: Array, stiffness: Array | None, is_edge: bool) -> None:
         """Error about efforts (..., E) that the spring cannot have; see `Actuator.refuse`."""
@@ -339,21 +346,18 @@ class DriveArrays:
         counts = [len(x.motor_inertias) for x in actuators]
         self.joint_of_motor = np.repeat(np.arange(len(counts)), counts)
         self.joint_of_motor.setflags(write=False)
-        self.inertia = np.array([b for x in actuators for b in x.motor_inertias])
-        springs = [getattr(x, 'spring', None) for x in actuators]
-        self.stiffness = np.array(
-            [x.stiffness if isinstance(x, LinearSpring) else np.inf for x in springs]
-        )
+        self.inertia = np.array([*chain(*(x.motor_inertias for x in actuators))])
+        self.stiffness = np.array([x.stiffness for x in actuators])
         self.variable = [j for j, x in enumerate(actuators) if x.needs_stiffness]
-        self.is_elastic = bool(self.variable) or any(springs)
-        self.is_damped = any(getattr(x, 'damping', 0.0) for x in actuators)
-        laws = enumerate(law for x in actuators for law in x.friction_laws)
+        self.is_elastic = any(x.law[0] != kernels.RIGID for x in actuators)
+        self.is_damped = any(x.damping for x in actuators)
+        laws = enumerate(chain(*(x.friction_laws for x in actuators)))
         friction = {motor: law for motor, law in laws if law is not None}
         self.friction = JointFriction(friction) if friction else None
-        blocks = [[*(*x.motor_inertias, 0.0)[:2], *x.law] for x in actuators]
-        starts = np.cumsum([0, *map(len, blocks)])[:-1], np.cumsum([0, *counts])[:-1]
-        self._places = np.stack((np.arange(len(counts)), *starts[::-1]), axis=-1)
-        self._numbers = np.array([x for block in blocks for x in block])
+        blocks = [(*(*x.motor_inertias, 0.0)[:2], *x.law) for x in actuators]
+        starts = (np.cumsum([0, *sizes])[:-1] for sizes in (counts, map(len, blocks)))
+        self._places = np.stack((np.arange(len(counts)), *starts), axis=-1)
+        self._numbers = np.array([*chain(*blocks)])
 
     def orders(self, K: int, E: int, *S: int) -> int:
         """Number of orders R of the motors that motion, efforts and stiffness determine."""

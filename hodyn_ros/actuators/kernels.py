@@ -339,6 +339,54 @@ def _is_finite(values: Any) -> Any:
     return good
 
 
+def _fill(W: Any, y: Any, x: Any, row: Any, column: Any, factorial: Any) -> None:
+    """Series y of the derivatives below each other in a column, as far as they go."""
+    for m in range(len(factorial)):
+        W[y, m] = x[row + m, column] / factorial[m]
+
+
+def _invert(c: Any, o: Any, W: Any) -> int:
+    """Deflections and what motors hold, by the kind of a drive."""
+    kind = c[o + 2]
+    if kind == SPRING:
+        return _bend(c, o + 3, W)
+    if kind == PAIR:
+        return _pair(c, o + 3, W)
+    if kind == LEVER:
+        return _lever(c, o + 3, W)
+    for m in range(W.shape[1]):
+        W[_DEFLECTED, m] = 0.0
+    return 0
+
+
+def _write(
+    N: Any,
+    s: Any,
+    c: Any,
+    o: Any,
+    k: Any,
+    j: Any,
+    motor: Any,
+    W: Any,
+    factorial: Any,
+    q: Any,
+    theta: Any,
+    tau: Any,
+    delta: Any,
+) -> None:
+    """Position and torque of motor k of a joint in sample s, and its part of the deflection."""
+    K, R, T = s * (len(q) // N), s * (len(theta) // N), s * (len(tau) // N)
+    turns = k == 0 or c[o + 2] != LEVER
+    for r in range(len(factorial)):
+        x = W[_DEFLECTED + k, r] * factorial[r]
+        theta[R + r, motor] = x + q[K + r, j] if turns else x
+        if turns:  # the mean of both
+            delta[R + r, j] = x if k == 0 else 0.5 * (delta[R + r, j] + x)
+    for r in range(len(tau) // N):
+        held = W[_HELD + k, r] * factorial[r]
+        tau[T + r, motor] = c[o + k] * theta[R + r + 2, motor] + held
+
+
 def _drive(
     N: Any, places: Any, c: Any, q: Any, Q: Any, S: Any, theta: Any, tau: Any, delta: Any
 ) -> int:
@@ -359,43 +407,22 @@ def _drive(
     theta, tau, delta : ndarray, shape (N R, m), (N T, m) and (N R, n)
         Positions and torques of motors, and deflections of joints; written.
     """
-    K, E, R, T = len(q) // N, len(Q) // N, len(theta) // N, len(tau) // N
+    E, R = len(Q) // N, len(theta) // N
     W, factorial = np.zeros((_SERIES, R)), _factorials(R)
     finite, status = _is_finite(q) and _is_finite(Q) and _is_finite(S), 0
     for s in range(N):
         variable = 0
         for i in range(len(places)):
             j, first, o = places[i, 0], places[i, 1], places[i, 2]
-            kind, motors = c[o + 2], 1
-            for m in range(min(E, R)):
-                W[_HELD, m] = Q[s * E + m, j] / factorial[m]
-            if kind >= PAIR:
-                motors = 2
-                for m in range(R):
-                    W[_STIFFNESS, m] = S[s * R + m, variable] / factorial[m]
+            two = c[o + 2] >= PAIR
+            _fill(W, _HELD, Q, s * E, j, factorial[: min(E, R)])
+            if two:
+                _fill(W, _STIFFNESS, S, s * R, variable, factorial)
                 variable += 1
-            if kind == SPRING:
-                status |= _bend(c, o + 3, W)
-            elif kind == PAIR:
-                status |= _pair(c, o + 3, W)
-            elif kind == LEVER:
-                status |= _lever(c, o + 3, W)
-            for k in range(motors):
-                turns = kind != LEVER or k == 0
-                for r in range(R):
-                    x = W[_DEFLECTED + k, r] * factorial[r] if kind != RIGID else 0.0
-                    place = x + q[s * K + r, j] if turns else x
-                    theta[s * R + r, first + k] = place
-                    if k == 0:
-                        delta[s * R + r, j] = x
-                    elif turns:
-                        delta[s * R + r, j] = 0.5 * (delta[s * R + r, j] + x)
-                    finite &= abs(place) <= _LARGEST
-                for r in range(T):
-                    torque = c[o + k] * theta[s * R + r + 2, first + k]
-                    torque += W[_HELD + k, r] * factorial[r]
-                    tau[s * T + r, first + k] = torque
-                    finite &= abs(torque) <= _LARGEST
+            status |= _invert(c, o, W)
+            for k in range(2 if two else 1):
+                _write(N, s, c, o, k, j, first + k, W, factorial, q, theta, tau, delta)
+    finite = finite and _is_finite(theta) and _is_finite(tau)
     return status if finite else status | NOT_FINITE
 
 
@@ -412,6 +439,9 @@ _HELPERS = (
     _lever,
     _is_finite,
     _factorials,
+    _fill,
+    _invert,
+    _write,
 )
 
 # Of the arguments: i: matrix of integers, v: vector, m: matrix; capitals: written.
