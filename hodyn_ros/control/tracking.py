@@ -39,7 +39,7 @@ from hodyn_ros.control.kernels import (
     tracking_law,
 )
 from hodyn_ros.control.law import ControlWarning
-from hodyn_ros.control.margins import ControllerWithMargins
+from hodyn_ros.control.margins import ControllerWithMargins, noise_rate
 from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.control.observer_controller import GUARDS
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -291,8 +291,7 @@ def _is_calm(law: TrackingController) -> bool:
     """Whether encoders of the stated resolution leave the torques at rest, or none is stated."""
     if law.resolution is None:
         return True
-    rate = law.margins(frequencies=2).noise_rate
-    return bool((rate <= _MOST_NOISE * law.torque_limits).all())
+    return bool((noise_rate(law) <= _MOST_NOISE * law.torque_limits).all())
 
 
 def _holds(law: TrackingController) -> bool:
