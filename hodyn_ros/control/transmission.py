@@ -82,7 +82,7 @@ class Transmission:
             self.share = np.where(
                 moved > 0.0, moved / self.joint_inertia[self.joint], self.turns
             )
-        self.damping = np.array([item.actuator.damping for item in driven])
+        self.damping = arrays.damping
         self.is_damped = bool(self.damping.any())
         self.is_single = np.array([type(item.actuator) is SeriesElastic for item in driven])
         self.is_variable = any(
