@@ -140,22 +140,25 @@ def _stiffness(actuators: Actuators, given: Mapping[str, ArrayLike] | None) -> A
         return None
     if not isinstance(given, Mapping) or [*given] != names:
         given = _checked_names(actuators, given)
-    found: list[Array] = []
-    for name in names:
-        what, values = f'Joint {name!r}: the stiffness', given[name]
-        series = values if _is_plain(values) else finite_array(what, values, ActuatorError)
-        if not series.shape or not series.shape[-1]:
-            raise ActuatorError(
-                f'{what} is {reprlib.repr(values)}, expected finite numbers of shape (..., S), '
-                'with its derivatives along the last axis.'
-            )
-        found.append(series)
+    found = [_stiffness_of(name, given[name]) for name in names]
     if not found:
         return None
     if len({series.shape for series in found}) > 1:
         S = min(series.shape[-1] for series in found)
         found = [x[..., 0] for x in _broadcast([x[..., :S, None] for x in found])]
     return np.stack(found, axis=-1)
+
+
+def _stiffness_of(name: str, values: ArrayLike) -> Array:
+    """Series (..., S) of the stiffness of a joint."""
+    what = f'Joint {name!r}: the stiffness'
+    series = values if _is_plain(values) else finite_array(what, values, ActuatorError)
+    if not series.shape or not series.shape[-1]:
+        raise ActuatorError(
+            f'{what} is {reprlib.repr(values)}, expected finite numbers of shape (..., S), '
+            'with its derivatives along the last axis.'
+        )
+    return series
 
 
 def _checked_names(
