@@ -67,20 +67,19 @@ class Transmission:
 
     def __init__(self, actuators: Actuators) -> None:
         arrays, kinds = actuators.arrays, [item.actuator for item in actuators.driven]
-        self.joint = np.asarray(arrays.joint_of_motor, dtype=np.int64)
+        self.joint, self.inertia = arrays.joint_of_motor, arrays.inertia
         self.is_single = np.array([isinstance(kind, SeriesElastic) for kind in kinds])
         is_rigid = np.array([isinstance(kind, RigidDrive) for kind in kinds])
         self.is_elastic = 1.0 - is_rigid
         self.is_variable = bool(arrays.variable)
         self.turns = np.array([float(x) for kind in kinds for x in kind.turns_with_joint])
-        self.inertia, moved = arrays.inertia, self.turns * arrays.inertia
+        moved = self.turns * self.inertia
         self.joint_inertia = np.bincount(self.joint, moved, len(kinds))
         with np.errstate(invalid='ignore'):
             self.share = np.where(
                 moved > 0.0, moved / self.joint_inertia[self.joint], self.turns
             )
-        self.damping = np.array([getattr(kind, 'damping', 0.0) for kind in kinds])
-        self.is_damped = arrays.is_damped
+        self.damping, self.is_damped = arrays.damping, bool(arrays.damping.any())
         self.rigid = np.flatnonzero(is_rigid)
         self.rigid_motors = np.flatnonzero(is_rigid[self.joint])
         is_line = np.isfinite(arrays.stiffness)
