@@ -60,7 +60,6 @@ KEPT = 0.9  # of real time, where samples follow the clock
 # All parameters are given at the start and stay.
 _entry = partial(entry, read_only=True)
 _same = partial(same, NodeSettings, read_only=True)
-_per_joint = partial(per_joint, read_only=True, is_declared=False)
 
 
 def _noise(description: str) -> Any:
@@ -133,10 +132,10 @@ class SimulationSettings:
     command_delay: int = _entry(0, 'Samples after which a command takes effect.', 0, 1000)
     sensors: SensorSettings = group(SensorSettings)
     diagnostics_period: float = _same('diagnostics_period')
-    initial_position: Values = _per_joint(
+    initial_position: Values = per_joint(
         POSITION, 'Position at the start of joint {joint} [rad, m].', -1e6, 1e6
     )
-    initial_stiffness: Values = _per_joint(
+    initial_stiffness: Values = per_joint(
         STIFFNESS, 'Stiffness at the start of joint {joint} [N m/rad, N/m].', 0.0, 1e12
     )
     actuators: Values = _same('actuators')
@@ -146,8 +145,6 @@ class SimulationSettings:
             item.name: Entry('', item.metadata['default'], item.metadata['meaning'] + '.')
             for item in fields(Imperfections)
         },
-        read_only=True,
-        is_declared=False,
     )
 
 
