@@ -168,8 +168,7 @@ def test_friction_changes_along_a_transition(arm):
 
 def test_friction_stays_with_other_robots_until_it_ends(empty):
     arm = empty
-    time = SECOND
-    assert rub(arm, viscous=0.5).success
+    time = nanoseconds(rub(arm, viscous=0.5).start) + 60 * SECOND
     arm.status('model', lambda s: '0.5' in dict_of(s).get('friction of elbow', ''))
     assert arm.set(publish_rate=90.0).successful
     arm.describe_and_wait(robots.HEAVIER_TWO_LINK)

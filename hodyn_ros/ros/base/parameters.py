@@ -136,10 +136,13 @@ class Family:
     start : str
     members : mapping of str to Entry
         By keys, '' for none; a value that is the default is none.
+    of_all : bool
+        Whether ``<start>.<key>`` holds for all joints.
     """
 
     start: str
     members: Mapping[str, Entry]
+    of_all: bool = False
 
     @property
     def pattern(self) -> str:
@@ -175,7 +178,7 @@ class Family:
         """
         joint, key = self.split(name) or ('', '')
         made = self.members.get(key)
-        if made is None or not joint:
+        if made is None or not (joint or self.of_all):
             keys = '' if '' in self.members else f' with one of {listed(self.members)}'
             near = difflib.get_close_matches(key, self.members, 1, 0.6)
             hint = f' (did you mean {near[0]}?)' if near else ''
@@ -275,7 +278,7 @@ def group(kind: type[Any]) -> Any:
     return field(default_factory=kind, metadata={'group': kind})
 
 
-def family(start: str, members: Mapping[str, Entry]) -> Any:
+def family(start: str, members: Mapping[str, Entry], of_all: bool = False) -> Any:
     """Field of a table, of type `Values`, with the parameters of joints that are given.
 
     Parameters
@@ -284,8 +287,10 @@ def family(start: str, members: Mapping[str, Entry]) -> Any:
         Of their names.
     members : mapping of str to Entry
         By keys, '' for none.
+    of_all : bool
+        Whether ``<start>.<key>`` holds for all joints.
     """
-    return field(default=(), metadata={'family': Family(start, members)})
+    return field(default=(), metadata={'family': Family(start, members, of_all)})
 
 
 def per_joint(start: str, description: str, low: float, high: float) -> Any:
