@@ -9,6 +9,7 @@ import pytest
 from geometry_msgs.msg import Inertia, Vector3
 from hodyn_msgs.srv import SetFriction, SetPayload
 from numpy.polynomial import Polynomial
+from rclpy.exceptions import ParameterNotDeclaredException
 from support import robots
 from support.messages import (
     GRAVITY,
@@ -177,7 +178,7 @@ def test_friction_stays_with_other_robots_until_it_ends(empty):
     assert rub(arm).success
     assert close(arm.efforts(time), heavy)
     for given, why in (
-        ({'viscous': -1.0}, 'friction.elbow.viscous'),
+        ({'viscous': -1.0}, 'friction.elbow: Viscous'),
         ({'phi1': 1.0}, 'phi2'),
         ({'viscos': 1.0}, 'viscos'),
         ({'viscous': 1.0, 'joint': 'wrist'}, "'wrist'"),
@@ -190,5 +191,7 @@ def test_friction_stays_with_other_robots_until_it_ends(empty):
     asked = SetFriction.Request(joint='elbow', names=['viscous'], allow_step=True)
     assert 'with 0 values' in arm.ask(SetFriction, 'hodyn_node/set_friction', asked).message
     assert close(arm.efforts(time), heavy)
-    result = arm.set(friction__elbow__viscous=0.5)
-    assert not result.successful and 'friction.<joint>.<key>' in result.reason
+    with pytest.raises(
+        ParameterNotDeclaredException, match='friction.<joint>.<key> is read'
+    ):
+        arm.set(friction__elbow__viscous=0.5)
