@@ -27,7 +27,7 @@ from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
 from hodyn_ros import forward_dynamics, inverse_dynamics, mass_matrix
 from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.engine.program import FORWARD, ProgramTooLong
-from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, Request
+from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, KernelRequest
 
 Array = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def kernels(case: Case, effort: Array, which: str) -> list[Contestant]:
     if reason:
         raise NotInstalled(str(reason))
     orders = effort.shape[1]
-    request = Request(FORWARD, orders + 2, form=FORMS[which])
+    request = KernelRequest(FORWARD, orders + 2, form=FORMS[which])
     kernel = engine_of(case.model).prepare(request)
     if kernel is None:
         raise NotInstalled(f'orders {_span(orders)}: the program is too long to compile')
@@ -246,7 +246,9 @@ def orders_of_panda(size: Size) -> list[dict[str, float]]:
         effort = efforts(case, order + 1)
         row: dict[str, float] = {}
         with suppress(ProgramTooLong):  # such orders are computed one after the other
-            program = engine_of(case.model).program(Request(FORWARD, order + 3)).program
+            program = (
+                engine_of(case.model).program(KernelRequest(FORWARD, order + 3)).program
+            )
             row[COUNTS[0]] = program.flops + program.counts()['inverse']
         alone, _, batch = public(case, effort)
         entries = {TIMES[0]: alone, TIMES[2]: batch}

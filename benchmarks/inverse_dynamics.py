@@ -33,7 +33,7 @@ from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
 from hodyn_ros import RobotModel, generate_code, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.engine.engine import MOST_BODIES, engine_of, unavailable
-from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, Request
+from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, KernelRequest
 
 Array = NDArray[np.float64]
 Maker = Callable[[Case], list[Contestant]]
@@ -152,7 +152,7 @@ class Kernel(NamedTuple):
         if self.form != COMPILED_TREE and case.model.n_bodies > MOST_BODIES:
             raise NotInstalled(f'straight-line code is for up to {MOST_BODIES} bodies')
         made = engine_of(case.model).prepare(
-            Request(EFFORTS, 5, form=self.form, single=self.single)
+            KernelRequest(EFFORTS, 5, form=self.form, single=self.single)
         )
         assert made is not None
         dtype = np.float32 if self.single else np.float64

@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from run_examples import examples
 
 from hodyn_ros import ModelWarning, RobotModel, friction, inverse_dynamics
-from hodyn_ros.actuators import actuators_from_config, find_motor_violations, motor_limits
+from hodyn_ros.actuators import actuators_from_config, motor_limits
 from hodyn_ros.analysis import Recorded, StopAnalysis, find_stop_causes
 from hodyn_ros.files import Samples, compute
 from hodyn_ros.identification import Comparison, compare, excite
 from hodyn_ros.model.limits import MotionLimits
-from hodyn_ros.model.violations import find_violations, motion_limits
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.plotting import (
     plot_comparison,
     plot_efforts,
@@ -112,14 +112,10 @@ def main() -> None:
     limits = motion_limits(model, parameters('panda.yaml')['limits'])
     example = {'motor_velocity': 2.5, 'deflection': 0.08}
     of_motors = motor_limits(actuators, dict.fromkeys(model.joint_names, example))
-    violations = find_violations(model, limits, results.motion, results.effort)
-    violations += find_motor_violations(actuators, of_motors, results.motors)
     figures = {
-        'joint': plot_joint(model, results, 'panda_joint2', limits, violations),
-        'portraits': plot_portraits(model, results, limits, violations=violations),
-        'motors': plot_motors(
-            model, results, of_motors, violations, joints=['panda_joint2']
-        ),
+        'joint': plot_joint(model, results, 'panda_joint2', limits),
+        'portraits': plot_portraits(model, results, limits),
+        'motors': plot_motors(model, results, of_motors, ['panda_joint2'], actuators),
         'energy': plot_energy(model, results),
         'stop': plot_stop(model, stop(model, limits)),
         'comparison': plot_comparison(comparison(model), ['panda_joint2', 'panda_joint7']),

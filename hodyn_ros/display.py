@@ -28,8 +28,8 @@ _WIDE = 100_000  # columns of what is no terminal
 class Column(NamedTuple):
     """A column of a `Table`: which entry of the records it shows, and how."""
 
-    key: str
-    """Of the entry."""
+    key: str | Callable[[Any], Any]
+    """Of the entry; or a function that makes it of a record."""
     title: str | None = None
     """Head of the column, in one line or some; by default the key in words."""
     unit: str = ''
@@ -49,7 +49,7 @@ class Column(NamedTuple):
         -------
         str
         """
-        title = self.key.replace('_', ' ') if self.title is None else self.title
+        title = str(self.key).replace('_', ' ') if self.title is None else self.title
         return f'{title}\n[{self.unit}]' if self.unit else title
 
     def value(self, record: Any) -> Any:
@@ -63,6 +63,8 @@ class Column(NamedTuple):
         -------
         object
         """
+        if callable(self.key):
+            return self.key(record)
         if isinstance(record, Mapping):
             return record.get(self.key)
         return getattr(record, self.key, None)
@@ -116,6 +118,10 @@ class Table:
     columns: Sequence[Column]
     records: Sequence[Any]
 
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.records)
+
     @property
     def cells(self) -> list[tuple[str, ...]]:
         """Texts of the cells, row by row.
@@ -167,7 +173,12 @@ class Table:
         return '\n'.join([*title, *map(str.rstrip, captured.get().splitlines())])
 
     def _repr_html_(self) -> str:
-        return table(self.title, [column.head for column in self.columns], self.cells)
+        head = ''.join(f'<th>{escape(column.head)}</th>' for column in self.columns)
+        rows = (''.join(f'<td>{escape(cell)}</td>' for cell in row) for row in self.cells)
+        return (
+            f'<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>'
+            f'<tbody>{"".join(f"<tr>{row}</tr>" for row in rows)}</tbody></table>'
+        )
 
 
 @dataclass(frozen=True)
@@ -187,8 +198,7 @@ class Answer:
 
     def __str__(self) -> str:
         """Text for a terminal: the parts, with empty lines between them."""
-        texts = (str(part) for part in self.parts)
-        return '\n\n'.join(text for text in texts if text)
+        return '\n\n'.join(str(part) for part in self.parts if part)
 
     def _repr_html_(self) -> str:
         return ''.join(
@@ -262,30 +272,9 @@ def _brief(result: Any) -> str:
 
 
 def _brief_table(result: Any) -> str:
-    return table(type(result).__name__, ('field', 'value'), list(_entries(result)))
-
-
-def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Table in HTML; all texts are escaped.
-
-    Parameters
-    ----------
-    caption : str
-    head : sequence of str
-        Titles of the columns.
-    rows : sequence of sequences of str
-        Cells, as many in each row as there are titles.
-
-    Returns
-    -------
-    str
-    """
-    lines = (''.join(f'<td>{escape(cell)}</td>' for cell in row) for row in rows)
-    return (
-        f'<table><caption>{escape(caption)}</caption>'
-        f'<thead><tr>{"".join(f"<th>{escape(title)}</th>" for title in head)}</tr></thead>'
-        f'<tbody>{"".join(f"<tr>{line}</tr>" for line in lines)}</tbody></table>'
-    )
+    records = [{'field': name, 'value': value} for name, value in _entries(result)]
+    columns = Column('field'), Column('value')
+    return Table(type(result).__name__, columns, records)._repr_html_()
 
 
 def _entries(result: Any) -> Iterator[tuple[str, str]]:

@@ -108,21 +108,24 @@ def number(value: float, digits: int = 4) -> str:
     return text
 
 
-def percent(share: float, decimals: int = 0) -> str:
-    """Write a share as a percentage.
+def percent(share: float) -> str:
+    """Write a share, so that what exceeds a limit reads as more than 100 %.
 
     Parameters
     ----------
     share : float
         1 is all of it.
-    decimals : int
 
     Returns
     -------
     str
-        Such as '42 %'.
+        Such as '42 %': two digits of small shares; more where it is just above 100 %.
     """
-    return f'{round(100.0 * share, decimals) + 0.0:.{decimals}f} %'
+    if 1.0 < share < 1.0095:
+        return f'{100.0 * share:.{1 if share > 1.0009 else 4}f} %'
+    if 1e-4 <= abs(share) < 0.095:
+        return f'{100.0 * share:.2g} %'
+    return f'{round(100.0 * share) + 0.0:.0f} %'
 
 
 def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:

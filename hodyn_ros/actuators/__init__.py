@@ -13,7 +13,7 @@ from hodyn_ros.actuators.limits import (
     motor_limits,
     spring_deflections,
 )
-from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, motor_step
+from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import (
     CubicSpring,
@@ -42,7 +42,6 @@ __all__ = [
     'LinearSpring',
     'MotorLimits',
     'MotorMotion',
-    'MotorState',
     'Motors',
     'PolynomialSpring',
     'Qbmove',
@@ -57,7 +56,6 @@ __all__ = [
     'motor_limits',
     'motor_limits_from_config',
     'motor_motion',
-    'motor_step',
     'spring_deflections',
     'vsa_model',
 ]

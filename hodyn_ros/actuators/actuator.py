@@ -64,11 +64,6 @@ class Actuator(ABC):
         """Whether each motor drives the joint through a spring; one that sets a pivot does not."""
         return (True,) * len(self.motor_suffixes)
 
-    @property
-    def needs_times(self) -> bool:
-        """Whether the motion of the motor depends on the past of the joint, not on one sample."""
-        return False
-
     @abstractmethod
     def motors(self, q: Array, effort: Array, stiffness: Array | None = None) -> Motors:
         """Motion and torque of the motors that make the joint move so.

@@ -18,7 +18,7 @@ import numpy as np
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import Actuator, RigidDrive, friction_laws, of_joint
-from hodyn_ros.actuators.sea import Dampers, SeriesElastic
+from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import ActuatorError, JointNameError
@@ -47,15 +47,11 @@ class SingleMotors:
     ----------
     inertia : ndarray, shape (s,)
     stiffness : ndarray, shape (s,)
-        Of linear springs without damper; infinite for all other joints.
+        Of linear springs; infinite for all other joints.
     own : list of DrivenJoint
-        Joints with springs without damper that have a law of the user's own.
-    dampers : list of (place, DrivenJoint, SeriesElastic)
-        Joints with dampers.
-    damped : Dampers
-        Their springs.
+        Joints with dampers, or with a law of the user's own.
     is_elastic : bool
-        Whether one of them has a spring without damper.
+        Whether one of them has a spring.
     friction : JointFriction or None
         Of all motors that the kernels know.
     """
@@ -66,28 +62,23 @@ class SingleMotors:
         self.inertia = np.array([item.actuator.motor_inertias[0] for item in items])
         self.stiffness = np.full(len(items), np.inf)
         self.own: list[DrivenJoint] = []
-        self.dampers: list[tuple[int, DrivenJoint, SeriesElastic]] = []
         self.is_elastic = False
         for place, item in enumerate(items):
             actuator = item.actuator
-            if isinstance(actuator, SeriesElastic) and actuator.needs_times:
-                self.dampers.append((place, item, actuator))
-            elif isinstance(actuator, SeriesElastic):
+            if isinstance(actuator, SeriesElastic):
                 self.is_elastic = True
                 if type(actuator.spring) is LinearSpring:
                     self.stiffness[place] = actuator.spring.stiffness
-                if actuator.spring.block is None:
+                if actuator.damping or actuator.spring.block is None:
                     self.own.append(item)
         friction: dict[int, FrictionLaw] = {}
         for item in (*items, *actuators.variable):
             laws = enumerate(friction_laws(item.actuator), item.motors.start)
             friction.update((motor, law) for motor, law in laws if law is not None)
         self.friction = JointFriction(friction) if friction else None
-        drives = [(item.joint, drive) for _, item, drive in self.dampers]
-        self.damped = Dampers(actuators.model, drives)
 
     def deflections(self, torque: Array) -> Array:
-        """Deflections (..., K, n) of springs without damper by joint torques; zero for others.
+        """Deflections (..., K, n) of springs by joint torques; zero for rigid joints.
 
         All joints have one motor.
         """
@@ -240,7 +231,7 @@ class Actuators:
         """Write motors (..., R, m), (..., T, m) and deflections (..., R, n), see `kernels.drive`.
 
         Joints move by q (..., K, n) with efforts (..., E, n); the stiffness (..., v, R) is that of
-        the joints of variable stiffness. Deflections of joints with dampers are given.
+        the joints of variable stiffness.
         """
         *batch, R, n = delta.shape
         N = prod(batch)
@@ -249,7 +240,7 @@ class Actuators:
         for item in self.single.own:
             with of_joint(self.model, item.joint):
                 torque = effort[..., :R, item.joint]
-                delta[..., item.joint] = item.actuator.spring.deflection_series(torque)  # type: ignore[attr-defined]
+                delta[..., item.joint] = item.actuator.deflection_series(torque)  # type: ignore[attr-defined]
         rows = (
             a.reshape(-1, a.shape[-1]) for a in (q, effort, stiffness, theta, tau, delta)
         )
@@ -261,7 +252,7 @@ class Actuators:
             }
             for item in self.driven:
                 j = item.joint
-                if _block(item.actuator) is not None and not item.actuator.needs_times:
+                if _block(item.actuator) is not None:
                     with of_joint(self.model, j):
                         item.actuator.motors(q[..., j], effort[..., j], series.get(j))
 
@@ -366,7 +357,7 @@ def _block(actuator: Any) -> list[float] | None:
     if type(actuator) is RigidDrive:
         springs = (kernels.RIGID,)
     elif type(actuator) is SeriesElastic:
-        own = None if actuator.needs_times else actuator.spring.block
+        own = None if actuator.damping else actuator.spring.block
         springs = (kernels.GIVEN,) if own is None else own.tolist()
     elif type(actuator) is VariableStiffness:
         springs = actuator.model.block.tolist()

@@ -40,19 +40,13 @@ _MOST_STEPS = 1200
 # than six digits of the motors' velocities.
 _EDGE = 1e-5
 
-# Steps over more time constants than this follow x^(E) instead of x.
-_STIFF = 0.5
-# Time constants in a step that are the same but for the rounding of times, of which steps are
-# differences.
-_SAME = 4e-12
-
 
 class ElasticKernel:
     """A function that is compiled when it has been called often enough.
 
     The first argument is the number of samples. Types of the others are letters: v and m for
     vectors and matrices that are read, w for matrices that are written, j and i for vectors and
-    matrices of integers, t for an array of matrices.
+    matrices of integers.
     """
 
     compiled: Callable[..., int] | None = None
@@ -83,7 +77,6 @@ class ElasticKernel:
             'i': (integer, 2),
             'v': (number, 1),
             'm': (number, 2),
-            't': (number, 3),
         }
         read = {
             k: numba.types.Array(*kind, 'C', readonly=True) for k, kind in known.items()
@@ -622,125 +615,6 @@ def _elastic(N: Any, c: Any, deflection: Any, result: Any) -> int:
     return 0
 
 
-# --- Dampers ------------------------------------------------------------------------------------
-
-
-def _moments(z: Any, v: Any) -> None:
-    """Integrals over r from 0 to 1 of e^(-z r) (-r)^j, with nothing that cancels."""
-    top = len(v) - 1
-    decay = np.exp(-z)
-    if z > 2.0 * top + 20.0:
-        v[0] = (1.0 - decay) / z
-        for j in range(1, top + 1):
-            v[j] = (j * v[j - 1] - decay) / z
-    else:
-        total, term, power = 0.0, decay / (top + 1.0), top + 1.0
-        while term > 1e-18 * total:
-            total += term
-            power += 1.0
-            term *= z / power
-        v[top] = total
-        for i in range(top, 0, -1):
-            v[i - 1] = (z * v[i] + decay) / i
-    for i in range(1, top + 1, 2):
-        v[i] = -v[i]
-
-
-def _weights(z: Any, tables: Any, v: Any, w: Any) -> None:
-    """Weights w (2, E) of the coefficients that drive, before and after a step over z."""
-    E = w.shape[1]
-    _moments(z, v)
-    for k in range(E):
-        w[0, k] = 0.0
-        w[1, k] = 0.0 if z > _STIFF else v[k]
-    binomial = 1.0
-    for j in range(E):
-        # Of x^(E) the drive is the E-th derivative.
-        weight = v[E + j]
-        if z > _STIFF:
-            weight = binomial * v[j]
-            binomial *= (E + j + 1.0) / (j + 1.0)
-        for k in range(E):
-            w[0, k] += weight * tables[0, j, k]
-            w[1, k] += weight * tables[1, j, k]
-
-
-def _forward(
-    rate: Any, k: Any, z: Any, w: Any, before: Any, torque: Any, after: Any
-) -> None:
-    """Coefficients (E + 1) of the deflection a step later, from those before and of the torque.
-
-    Time is measured in units of the step; the rate is its length over the damping, z the number
-    of time constants in it.
-    """
-    E = len(after) - 1
-    value = 0.0
-    for m in range(E):
-        drive_before = (m + 1) * before[m + 1] / rate + k * before[m]
-        value += w[0, m] * drive_before + w[1, m] * torque[m]
-    value *= rate
-    if z > _STIFF:
-        after[E] = np.exp(-z) * before[E] + value
-        for m in range(E - 1, -1, -1):
-            after[m] = (torque[m] - (m + 1) * after[m + 1] / rate) / k
-    else:
-        after[0] = np.exp(-z) * before[0] + value
-        for m in range(E):
-            after[m + 1] = rate * (torque[m] - k * after[m]) / (m + 1)
-
-
-def _follow(
-    N: Any, times: Any, joints: Any, springs: Any, Q: Any, tables: Any, series: Any
-) -> int:
-    """Deflections of d springs with dampers over N steps.
-
-    Parameters
-    ----------
-    N : int
-    times : ndarray, shape (N,)
-        Lengths of the steps [s].
-    joints : ndarray of int, shape (d,)
-        Columns of the torques.
-    springs : ndarray, shape (d, 4)
-        Damping, stiffness and the ends of the range.
-    Q : ndarray, shape (N E, n)
-        Torques after the steps, with derivatives.
-    tables : ndarray, shape (2, E, E)
-        Of polynomials over steps, see `sea`.
-    series : ndarray, shape ((N + 1) d, E + 1)
-        Deflections; the first d rows are given, the others written.
-
-    Returns
-    -------
-    int
-        Zero if all is well, otherwise one more than the first row that could not be found or lies
-        outside of the range.
-    """
-    d, E = len(joints), series.shape[1] - 1
-    before, torque, after = np.zeros(E + 1), np.zeros(E), np.zeros(E + 1)
-    v, w = np.zeros(2 * E), np.zeros((2, E))
-    bad = 0
-    for i in range(d):
-        damping, k, low, high = springs[i, 0], springs[i, 1], springs[i, 2], springs[i, 3]
-        z = -1.0
-        for s in range(N):
-            row = (s + 1) * d + i
-            _coefficients(series[row - d], times[s], before)
-            _coefficients(Q[s * E : (s + 1) * E, joints[i]], times[s], torque)
-            rate = times[s] / damping
-            if not abs(k * rate - z) <= _SAME * z:
-                z = k * rate
-                _weights(z, tables, v, w)
-            _forward(rate, k, z, w, before, torque, after)
-            _derivatives(after, times[s], series[row])
-            fits = _reaches(series[row, 0], low, high)
-            for m in range(E + 1):
-                fits &= abs(series[row, m]) <= _LARGEST
-            if not fits and (bad == 0 or row < bad - 1):
-                bad = row + 1
-    return bad
-
-
 def _reaches(x: Any, low: Any, high: Any) -> Any:
     """Whether a deflection is within its range, but for rounding."""
     return low - ROUNDING * abs(low) <= x <= high + ROUNDING * abs(high)
@@ -762,14 +636,12 @@ _INLINED = (
     _springs,
     _invert_pair,
     _invert_lever,
-    _forward,
     _reaches,
 )
-_HELPERS = (_piece, _is_finite, _fit, _start, _vary, _moments, _weights)
+_HELPERS = (_piece, _is_finite, _fit, _start, _vary)
 
 elastic = ElasticKernel(_elastic, 'vmw')
 laws = ElasticKernel(_laws, 'vvw')
-follow = ElasticKernel(_follow, 'vjmmtw')
 
 
 def deflections(

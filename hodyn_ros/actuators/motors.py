@@ -1,8 +1,9 @@
-"""Motion and torque of all motors of a robot along a motion of its joints, or sample by sample."""
+"""Motion and torque of all motors of a robot along a motion of its joints."""
 
 from __future__ import annotations
 
 import reprlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
@@ -11,7 +12,6 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
-from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import (
     Motors,
     checked_finite,
@@ -25,10 +25,12 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.kinematics.motions import checked_motion
+from hodyn_ros.model.robot import ModelWarning
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
-_LARGEST_DEFLECTION = 100.0  # rad or m, far beyond that of any spring
+# Part of a deflection that the series of a damper may be wrong by without a warning.
+_DAMPED_ERROR = 1e-4
 
 
 class MotorMotion(NamedTuple):
@@ -45,23 +47,12 @@ class MotorMotion(NamedTuple):
     """
 
 
-class MotorState(NamedTuple):
-    """What joints with dampers remember from one sample to the next."""
-
-    time: float
-    """Of the sample [s]."""
-    deflection: Array
-    """Series of the deflections of the joints with dampers, in the order of the joints."""
-
-
 def motor_motion(
     actuators: Actuators,
     motion: ArrayLike,
     effort: ArrayLike | None = None,
     wrench: Wrench | Sequence[Wrench] | None = None,
     stiffness: Mapping[str, ArrayLike] | None = None,
-    times: ArrayLike | None = None,
-    initial_deflection: Mapping[str, float] | None = None,
     order: int | None = 0,
 ) -> MotorMotion:
     """Motion and torque of all motors that make the joints move so.
@@ -77,11 +68,6 @@ def motor_motion(
         For `inverse_dynamics`, if the effort is not given.
     stiffness : mapping of joint name to array-like, shape (..., S), optional
         Series of the stiffness of each joint that can choose it [N m/rad].
-    times : array-like, shape (N,), optional
-        Of the samples of a motion of shape (N, K, n) [s]; needed if a joint has a damper.
-    initial_deflection : mapping of joint name to float, optional
-        At the first time, for joints with a damper [rad] or [m]; by default that of the slow
-        motion, as if the torque had varied smoothly before.
     order : int, optional
         Highest derivative of the motor torque that is needed, by default the torque itself; a
         motion or a stiffness of too low an order for it is refused. None: the result has what they
@@ -90,8 +76,8 @@ def motor_motion(
     Returns
     -------
     MotorMotion
-        R is the number of orders that all motors have: E for springs (with dampers alone E + 1),
-        K if all joints are rigid. K = 5 gives motor positions to accelerations and the torque.
+        R is the number of orders that all motors have: E for springs, K if all joints are rigid.
+        K = 5 gives motor positions to accelerations and the torque.
 
     Raises
     ------
@@ -99,137 +85,45 @@ def motor_motion(
         If a spring cannot have the torque or stiffness, or is deflected too far; its attributes
         say which joint and sample.
     MotionError
-        If motion, effort or times have wrong shapes or values, or the order is too low.
+        If motion or effort have wrong shapes or values, or the order is too low.
     JointNameError
         If a joint is unknown.
     ActuatorError
         If something is missing or given for a joint that cannot use it.
     """
-    if not initial_deflection:
-        found = _quickly(actuators, motion, effort, wrench, stiffness, order)
-        if found is not None:
-            return found[0]
+    found = _quickly(actuators, motion, effort, wrench, stiffness, order)
+    if found is not None:
+        return found
     q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
     series = _stiffness_series(actuators, stiffness)
-    initial = _initial_deflections(actuators, initial_deflection)
-    deflections = None
-    if actuators.single.dampers:
-        deflections = _damped_deflections(actuators, q, Q, times, initial)
-    return _all_motors(actuators, q, Q, series, deflections, order)
+    _warn_of_dampers(actuators, Q)
+    return _all_motors(actuators, q, Q, series, order)
 
 
-def motor_step(
-    actuators: Actuators,
-    time: float,
-    motion: ArrayLike,
-    state: MotorState | None = None,
-    effort: ArrayLike | None = None,
-    wrench: Wrench | Sequence[Wrench] | None = None,
-    stiffness: Mapping[str, ArrayLike] | None = None,
-    initial_deflection: Mapping[str, float] | None = None,
-    order: int | None = 0,
-) -> tuple[MotorMotion, MotorState]:
-    """Motion and torque of all motors at one sample of a stream; for joints with dampers.
+def _warn_of_dampers(actuators: Actuators, Q: Array) -> None:
+    """Warn of the damper that is slowest for its torques (..., E, n), if its error matters.
 
-    Joints without dampers do not need it, but may be among the others.
-
-    Parameters
-    ----------
-    actuators : Actuators
-    time : float
-        Of this sample [s].
-    motion : array-like, shape (K, n)
-    state : MotorState, optional
-        What the call for the sample before has returned; None begins a new motion.
-    effort, wrench, stiffness, order
-        See `motor_motion`.
-    initial_deflection : mapping of joint name to float, optional
-        At the beginning of a motion.
-
-    Returns
-    -------
-    MotorMotion
-    MotorState
-        For the next sample.
-
-    Raises
-    ------
-    DeflectionError, MotionError, JointNameError, ActuatorError
-        See `motor_motion`; also if the time is not after that of the state, or the motion has
-        another order than the one before.
+    The series of the slow motion has terms T^m x^(m), T = D / k. The first one that is left out
+    follows from how much smaller the last one is than the largest.
     """
-    if type(state) is MotorState and isinstance(time, float) and not initial_deflection:
-        found = _quickly(actuators, motion, effort, wrench, stiffness, order, time, state)
-        if found is not None and found[1] is not None:
-            return found[0], MotorState(float(time), found[1])
-    time = checked_number('The time', time, MotionError, unit='s')
-    if not (state is None or isinstance(state, MotorState)):
-        raise MotionError(
-            f'The state is of type {type(state).__name__}, expected what motor_step has returned '
-            'for the sample before, or None at the beginning.'
+    E, worst = Q.shape[-2], (_DAMPED_ERROR, 0.0, '')
+    for item in actuators.driven:
+        damping = getattr(item.actuator, 'damping', 0.0)
+        if damping and E > 1 and Q.size:
+            slowness = damping / item.actuator.spring.stiffness  # type: ignore[attr-defined]
+            sizes = np.abs(Q[..., item.joint]).reshape(-1, E).max(axis=0)
+            *terms, last = sizes * slowness ** np.arange(E)
+            error = (last / max(terms)) ** (E / (E - 1)) if last else 0.0
+            worst = max(worst, (error, slowness, item.name))
+    error, slowness, name = worst
+    if name:
+        warnings.warn(
+            f'Joint {name!r}: its damper follows within {slowness:.2g} s, which is slow for this '
+            f'motion: the deflection is wrong by some {100 * error:.2g} %. Expected less damping, '
+            'a stiffer spring, a slower motion or more of its derivatives.',
+            ModelWarning,
+            stacklevel=3,
         )
-    q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
-    if q.ndim != 2 or Q.ndim != 2:
-        raise MotionError(
-            f'The motion has shape {q.shape} and the effort {Q.shape}, expected one sample, '
-            '(K, n) and (E, n).'
-        )
-    series = _stiffness_series(actuators, stiffness)
-    initial = _initial_deflections(actuators, initial_deflection)
-    deflection = _next_deflection(actuators, time, Q, state, initial)
-    result = _all_motors(actuators, q, Q, series, deflection, order)
-    return result, MotorState(time, deflection)
-
-
-def _damped_deflections(
-    actuators: Actuators,
-    q: Array,
-    Q: Array,
-    times: ArrayLike | None,
-    initial: Mapping[int, float],
-) -> Array:
-    """Series (N, d, E + 1) of joints with dampers along motions and efforts of N samples."""
-    if times is None:
-        names = listed(item.name for _, item, _ in actuators.single.dampers)
-        raise ActuatorError(
-            f'Joints with damping ({names}) need the times '
-            'of the samples, because their deflection depends on the past; give times=, or go '
-            'from sample to sample with motor_step.'
-        )
-    instants = _checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
-    efforts = np.broadcast_to(Q, (*instants.shape, *Q.shape[-2:]))
-    damped = actuators.single.damped
-    return damped.follow(instants, efforts, damped.first(efforts[0], initial))
-
-
-def _next_deflection(
-    actuators: Actuators,
-    time: float,
-    Q: Array,
-    state: MotorState | None,
-    initial: Mapping[int, float],
-) -> Array:
-    """Series (d, E + 1) of joints with dampers at a time, from the state before it, if any."""
-    damped, dampers = actuators.single.damped, actuators.single.dampers
-    if state is None:
-        deflection = damped.first(Q, initial)
-    else:
-        shape = len(dampers), Q.shape[-2] + 1
-        if state.deflection.shape != shape:
-            raise MotionError(
-                f'The state has the shape {state.deflection.shape}, expected {shape}: of the '
-                'same robot, and from a motion of the same order.'
-            )
-        instants = _checked_times((state.time, time), (2,))
-        both = np.stack((Q, Q))  # what was before is not used
-        deflection = damped.follow(instants, both, state.deflection)[1]
-    if not is_finite(deflection):
-        # Also in orders that are not put out.
-        for (_, item, actuator), own in zip(dampers, deflection):
-            with of_joint(actuators.model, item.joint):
-                motors = Motors(own[None], np.zeros((1, 0)))
-                checked_finite(actuator, motors, effort=Q[:, item.joint])
-    return deflection
 
 
 def _all_motors(
@@ -237,15 +131,14 @@ def _all_motors(
     q: Array,
     Q: Array,
     stiffness: Mapping[int, Array],
-    deflections: Array | None,
     order: int | None,
 ) -> MotorMotion:
-    """Put together what all actuators compute; deflections are those of joints with dampers."""
+    """Put together what all actuators compute."""
     shapes = [array.shape[:-1] for array in stiffness.values()]
     batch = _common_axes(q.shape[:-2], Q.shape[:-2], *shapes)
     found = _by_their_own(actuators, q, Q, stiffness)
     R = _common_orders(actuators, q.shape[-2], Q.shape[-2], stiffness, found)
-    theta, tau, delta = _by_kernels(actuators, q, Q, stiffness, deflections, batch, R)
+    theta, tau, delta = _by_kernels(actuators, q, Q, stiffness, batch, R)
     T = tau.shape[-2]
     for item, motors in found:
         theta[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
@@ -267,7 +160,6 @@ def _by_kernels(
     q: Array,
     Q: Array,
     stiffness: Mapping[int, Array],
-    deflections: Array | None,
     batch: tuple[int, ...],
     R: int,
 ) -> tuple[Array, Array, Array]:
@@ -278,9 +170,6 @@ def _by_kernels(
     single = actuators.single
     T, m, n = max(R - 2, 0), actuators.n_motors, Q.shape[-1]
     theta, tau, delta = (np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n)))
-    if single.dampers and deflections is not None:
-        joints = [item.joint for _, item, _ in single.dampers]
-        delta[..., joints] = np.swapaxes(deflections[..., :R], -1, -2)
     S = np.empty((*batch, len(actuators.variable), R))
     for i, item in enumerate(actuators.variable):
         S[..., i, :] = stiffness[item.joint][..., :R]
@@ -315,8 +204,6 @@ def _common_orders(
 ) -> int:
     """Orders that the positions of all motors have in common."""
     orders = [K, E + 2]
-    if actuators.single.dampers:
-        orders.append(E + 1)
     if actuators.single.is_elastic or actuators.variable:
         orders.append(E)
     orders += [motors.position.shape[-1] for _, motors in found]
@@ -352,15 +239,13 @@ class _Quick(NamedTuple):
     friction: Callable[[Array, Array], None] | None
     variable: tuple[str, ...]  # names of the joints of variable stiffness
     stiffness: Array  # without such joints
-    damped: list[int]  # joints with dampers
-    follow: Callable[..., int]
 
 
 def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
     """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
     single, variable = actuators.single, actuators.variable
-    drive, follow = actuators.kernel.compiled, kernels.follow.compiled
-    if drive and (follow or not single.dampers) and not single.own:
+    drive = actuators.kernel.compiled
+    if drive and not single.own:
         (K, n), m = shape, actuators.n_motors
         actuators.quick[shape] = _Quick(
             (K - 2, n),
@@ -371,8 +256,6 @@ def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
             single.add_friction if single.friction else None,
             tuple(item.name for item in variable),
             np.empty((0, R)),
-            [item.joint for _, item, _ in single.dampers],
-            single.damped.step(K - 2),
         )
 
 
@@ -383,10 +266,8 @@ def _quickly(
     wrench: Any,
     stiffness: Any,
     order: object,
-    time: Any = None,
-    state: Any = None,
-) -> tuple[MotorMotion, Array | None] | None:
-    """Result for one sample in a control loop, and deflections of joints with dampers after it.
+) -> MotorMotion | None:
+    """Result for one sample in a control loop.
 
     The compiled calls check shapes, ranges and numbers. None stands for what has to be looked at
     more closely.
@@ -402,20 +283,17 @@ def _quickly(
     try:
         if given is not None:
             _require_plain(effort, quick.effort)
-        return _quick_sample(quick, motion, effort, stiffness, time, state)
+        return _quick_sample(quick, motion, effort, stiffness)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
 def _quick_sample(
-    quick: _Quick, motion: Array, effort: Array, stiffness: Any, time: Any, state: Any
-) -> tuple[MotorMotion, Array | None]:
+    quick: _Quick, motion: Array, effort: Array, stiffness: Any
+) -> MotorMotion:
     """See `_quickly`; what it raises stands for None."""
     theta, tau, delta = empty(quick.position), empty(quick.torque), empty(quick.deflection)
-    after, S = None, quick.stiffness
-    if quick.damped or state:
-        after = _quick_step(quick, effort, time - state.time, state.deflection)
-        delta[:, quick.damped] = after[:, : len(delta)].T
+    S = quick.stiffness
     if quick.variable or stiffness:
         S = _quick_stiffness(quick.variable, stiffness, len(theta))
     if quick.drive(motion, effort, S, theta, tau, delta):
@@ -424,25 +302,13 @@ def _quick_sample(
         quick.friction(theta[1:-1], tau)
         if not is_finite(tau):
             raise ValueError
-    return tuple.__new__(MotorMotion, (theta, tau, delta)), after
+    return tuple.__new__(MotorMotion, (theta, tau, delta))
 
 
 def _require_plain(values: Any, shape: tuple[int, ...]) -> None:
     """Raise a `ValueError` for what is no plain array of this shape."""
     if type(values) is not ndarray or values.shape != shape:
         raise ValueError
-
-
-def _quick_step(quick: _Quick, effort: Array, duration: float, before: Array) -> Array:
-    """Deflections (d, E + 1) of joints with dampers a step after others."""
-    d, E = len(quick.damped), len(effort)
-    _require_plain(before, (d, E + 1))
-    step, series = empty(1), empty((2 * d, E + 1))
-    step[0] = duration
-    series[:d] = before
-    if not duration > 0.0 or quick.follow(step, effort, series):
-        raise ValueError
-    return series[d:]
 
 
 def _quick_stiffness(names: Sequence[str], given: Any, R: int) -> Array:
@@ -517,34 +383,6 @@ def _stiffness_series(
     return result
 
 
-def _initial_deflections(
-    actuators: Actuators, initial: Mapping[str, float] | None
-) -> dict[int, float]:
-    """Deflections at the beginning by the index of the joint, checked."""
-    damped = {item.name: item.joint for _, item, _ in actuators.single.dampers}
-    given = _by_joint(
-        actuators,
-        initial,
-        damped,
-        'The initial deflections are',
-        'numbers',
-        'An initial deflection is given for {}, which have no damper: there the torque determines '
-        'it.',
-    )
-    result, size = {}, _LARGEST_DEFLECTION
-    for joint, value in given.items():
-        with of_joint(actuators.model, joint):
-            result[joint] = checked_number(
-                'The initial deflection',
-                value,
-                ActuatorError,
-                least=-size,
-                most=size,
-                unit='rad',
-            )
-    return result
-
-
 def _by_joint(
     actuators: Actuators,
     given: Mapping[str, Any] | None,
@@ -573,24 +411,6 @@ def _by_joint(
     if unused:
         raise ActuatorError(refusal.format(listed(unused)))
     return {able[name]: value for name, value in given.items()}
-
-
-def _checked_times(times: ArrayLike, batch: tuple[int, ...]) -> Array:
-    """Refuse times unless there is one for each sample (N,) and they increase."""
-    instants = finite_array('The array of times', times, MotionError)
-    if instants.ndim != 1 or instants.shape != batch or not instants.size:
-        raise MotionError(
-            f'The times have shape {instants.shape} and the samples {batch}, expected one time '
-            'for each sample along one axis.'
-        )
-    is_wrong = np.diff(instants) <= 0.0
-    if is_wrong.any():
-        i = int(is_wrong.argmax())
-        raise MotionError(
-            f'The times must increase strictly, but {instants[i]} s is followed by '
-            f'{instants[i + 1]} s (sample {i}).'
-        )
-    return instants
 
 
 def _common_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:

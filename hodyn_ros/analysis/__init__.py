@@ -3,13 +3,8 @@
 from hodyn_ros.analysis.limits import Along, Unlimited, find_unlimited, limited
 from hodyn_ros.analysis.recorded_signals import Recorded, Signal
 from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_trajectory
-from hodyn_ros.analysis.stops import (
-    Excess,
-    StopAnalysis,
-    StopCause,
-    Undecided,
-    find_stop_causes,
-)
+from hodyn_ros.analysis.stop_analysis import Excess, StopAnalysis, StopCause, Undecided
+from hodyn_ros.analysis.stops import find_stop_causes
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.violations import (
     LimitCheck,

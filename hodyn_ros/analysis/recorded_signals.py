@@ -9,6 +9,7 @@ are smoothed, with standard deviations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import comb, sqrt
 from typing import Any, NamedTuple
 
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
-from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.limits import SERIES, MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import Quantity, rounding_of
 from hodyn_ros.names import MOTION_NAMES
 from hodyn_ros.trajectory.differences import NORMAL, divided_differences, scatter_of
 from hodyn_ros.trajectory.smoother import runs, smooth
@@ -41,7 +43,6 @@ _BLOCK = 64  # samples whose noise is estimated together
 _SIGMAS = 6.0  # standard deviations of noise that a difference may be off by
 _DEVIATIONS = 2.0  # of a measurement, beyond which a limit is exceeded
 _LONGEST_GAP = 0.1  # s, between measurements of one motion
-_ROUNDING = 1e-9
 _DIFFERENCED = {'commanded': ('position', 'effort'), 'measured': ('velocity', 'effort')}
 _QUANTITIES = {'position': MOTION, 'effort': EFFORT, 'velocity': MOTION[1:2]}
 _LONGEST_HOLD = 100  # samples; what repeats longer stands still
@@ -93,25 +94,21 @@ class Recorded(NamedTuple):
         }
 
 
-class Signal(NamedTuple):
-    """A quantity along a recording with its limits, all of shape (N, n) or (n,)."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Signal(Quantity):
+    """A quantity of the n joints along a recording, beside its limits of shape (n,)."""
 
-    quantity: str
-    """As in `Violation`."""
     source: str
     """'commanded', 'measured', or 'computed': what the model needs for the commands."""
     times: Array
     """Shape (N,) [s]."""
-    values: Array
-    """NaN where they are not known."""
     error: Array
     """Of commands what rounding and noise may have added; two deviations of measurements."""
-    lower: Array
-    upper: Array
 
     @classmethod
     def of(
         cls,
+        model: RobotModel,
         limits: MotionLimits,
         quantity: str,
         source: str,
@@ -123,6 +120,7 @@ class Signal(NamedTuple):
 
         Parameters
         ----------
+        model : RobotModel
         limits : MotionLimits
         quantity : str
             Name of a limit, such as 'velocity' or 'effort_dot'.
@@ -138,7 +136,18 @@ class Signal(NamedTuple):
         """
         upper = limits.upper if quantity == 'position' else getattr(limits, quantity)
         lower = limits.lower if quantity == 'position' else -upper
-        return cls(quantity, source, times, values, error, lower, upper)
+        return cls(
+            quantity,
+            *SERIES[quantity],
+            model.joint_names,
+            tuple(kind == 'prismatic' for kind in model.joint_types),
+            values,
+            lower,
+            upper,
+            source=source,
+            times=times,
+            error=error,
+        )
 
     def beyond(self) -> Array:
         """How far it is beyond a limit, shape (N, n); negative within, NaN where not known.
@@ -148,18 +157,18 @@ class Signal(NamedTuple):
         ndarray, shape (N, n)
             In the unit of the quantity, without regard to `error`.
         """
-        known = np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0)
         outside = np.maximum(self.values - self.upper, self.lower - self.values)
-        return np.asarray(outside - _ROUNDING * (1.0 + known))
+        return np.asarray(outside - rounding_of(self.upper))
 
 
 def differenced(
-    limits: MotionLimits, source: str, recording: Recorded, clock: Clock
+    model: RobotModel, limits: MotionLimits, source: str, recording: Recorded, clock: Clock
 ) -> list[Signal]:
     """Samples and their differences.
 
     Parameters
     ----------
+    model : RobotModel
     limits : MotionLimits
     source : {'commanded', 'measured'}
     recording : Recorded
@@ -180,7 +189,9 @@ def differenced(
             rates = differences(values, clock.ticks, k)
             error = sqrt(comb(2 * k, k)) / clock.period**k * noise
             error += k * clock.error * np.abs(np.nan_to_num(rates))
-            found.append(Signal.of(limits, quantity, source, recording.times, rates, error))
+            found.append(
+                Signal.of(model, limits, quantity, source, recording.times, rates, error)
+            )
     return found
 
 
@@ -213,12 +224,14 @@ def computed_signals(
         values[known] = efforts[:, k]
         error[known] = np.einsum('nij,nj->ni', M, series[2 + k].error[known])
         found.append(
-            Signal.of(limits, quantity, 'computed', series[0].times, values, error)
+            Signal.of(model, limits, quantity, 'computed', series[0].times, values, error)
         )
     return found
 
 
-def measured_signals(limits: MotionLimits, measured: Recorded) -> dict[str, Signal]:
+def measured_signals(
+    model: RobotModel, limits: MotionLimits, measured: Recorded
+) -> dict[str, Signal]:
     """Measurements: efforts and their differences, positions smoothed with their derivatives.
 
     Efforts jump, by friction and contact, which positions do not. Velocities are as measured, if
@@ -226,6 +239,7 @@ def measured_signals(limits: MotionLimits, measured: Recorded) -> dict[str, Sign
 
     Parameters
     ----------
+    model : RobotModel
     limits : MotionLimits
     measured : Recorded
         In any order; of samples with the same time the first one is used.
@@ -240,12 +254,12 @@ def measured_signals(limits: MotionLimits, measured: Recorded) -> dict[str, Sign
     times = measured.times
     motion = _smoothed(times, measured.position)
     found = {
-        quantity: Signal.of(limits, quantity, 'measured', times, *motion[:, :, k])
+        quantity: Signal.of(model, limits, quantity, 'measured', times, *motion[:, :, k])
         for k, quantity in enumerate(MOTION)
     }
     clock = clock_of(times, measured.position)
-    for signal in differenced(limits, 'measured', measured, clock):
-        found[signal.quantity] = signal
+    for signal in differenced(model, limits, 'measured', measured, clock):
+        found[signal.name] = signal
     return found
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,11 +27,20 @@ from hodyn_ros.analysis.recorded_signals import (
     measured_signals,
     repeats,
 )
+from hodyn_ros.analysis.stop_analysis import (
+    Excess,
+    StopAnalysis,
+    StopCause,
+    Undecided,
+    instant,
+)
 from hodyn_ros.errors import MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed, name_of
+from hodyn_ros.names import name_of
 from hodyn_ros.typing import Array
+
+T = TypeVar('T')
 
 SOURCES = ('commanded', 'measured', 'computed')
 
@@ -42,6 +51,7 @@ _LAST = 0.1  # s before the end within which a cause is the one that ended the r
 _USUAL = 0.005  # rad or m, between commands and measurements of a robot under load
 _SLOW = 0.005  # s, period from which on a robot may take commands faster than the recording shows
 
+_APART = 'Commands and measurements have no time in common: each is looked at by itself.'
 _START, _END = 'start in motion', 'end in motion'
 # Kinds of what lasts, by the first of these quantities that exceeds its limit.
 _LASTING = {
@@ -52,7 +62,29 @@ _LASTING = {
     'effort': 'torque too large',
     'effort_dot': 'torque too fast',
 }
+_EACH_CYCLE = (
+    'Commands must be sent each {period:.3g} ms, from a real-time process and without delays of '
+    'the network.'
+)
 _ADVICE = {
+    'held commands': 'The recording has a command each {period:.3g} ms, but a new one each '
+    '{stride:.3g} ms only: if the robot takes one each {period:.3g} ms, each is a step. '
+    'Interpolate between them.',
+    'missed cycle': 'The command at {at} s repeats the one before{more}, and the next one makes '
+    f'up for it: {{missed}} missed. {_EACH_CYCLE}',
+    'repeated command': 'The command at {at} s repeats the one before{more}, and the motion goes '
+    f'on behind it: it stood still meanwhile. {_EACH_CYCLE}',
+    'missing commands': '{count} commands are missing in motion, at {places} places, at most '
+    '{most} before {at} s: they were not recorded, or not sent in time.',
+    'step of the stamps': 'The stamps step by {step:.3g} ms before {at} s, and the commands go on '
+    'as usual: one came late, or the clock was set, which CLOCK_MONOTONIC never is. '
+    f'{_EACH_CYCLE}',
+    'jump at the start': 'The first command is {size:.3g} rad or m away from where {joint} is '
+    'measured: read the position of the robot, and begin there.',
+    _START: 'The first commands move at {size:.3g} rad/s or m/s, {why}: begin with the position '
+    'of the robot and at rest.',
+    _END: 'The commands end at {size:.3g} rad/s or m/s: bring them to rest before the last one, '
+    'unless they end because the robot had stopped.',
     'motion too fast': 'The commanded motion is too fast for its limits: hodyn retime finds a '
     'timing that keeps them.',
     'out of range': 'The commands leave the range of {joint}: plan another path.',
@@ -69,120 +101,28 @@ _ADVICE = {
     '{most:.3g} are allowed in a cycle: ramp it, or limit its rate.',
     'torque of the model': 'By the model the commanded motion needs more than the limit: hodyn '
     'retime finds a timing that keeps it; a payload belongs into the model.',
+    'measured excess': 'The measured {what} exceeds its limit{why}',
 }
+"""What happened and what to do, by the kinds of causes; with facts of each."""
+_WHY_MEASURED = {
+    False: '. Record the commands, too: they tell whether these asked for it.',
+    True: ', but no command does: look for contact, a payload that the robot does not know of, or '
+    'gains that are too high.',
+}
+"""Without commands, and with some."""
 
 
-class Excess(NamedTuple):
-    """The worst sample of a joint beyond a limit.
-
-    Attributes
-    ----------
-    quantity : str
-        As in `Violation`.
-    joint_name : str
-    value : float
-        In the unit of the quantity.
-    """
-
-    quantity: str
-    joint_name: str
-    source: str
-    """See `Signal`."""
-    time: float
-    """[s]"""
-    value: float
-    limit: float
-    """With its sign."""
-    factor: float
-    """Value over limit; of positions distances from the middle of the range."""
-
-
-class Undecided(NamedTuple):
-    """A limit of which a recording does not show whether it is kept.
-
-    Attributes
-    ----------
-    quantity : str
-        As in `Violation`.
-    joint_names : tuple of str
-        Joints of which it is not decided.
-    """
-
-    quantity: str
-    source: str
-    """See `Signal`."""
-    joint_names: tuple[str, ...]
-    are_all: bool
-    """Whether these are all joints of the robot."""
-    is_known: bool
-    """Whether there are values, of which noise or rounding hides too much; else most are NaN."""
-
-    @property
-    def text(self) -> str:
-        """Part of a sentence.
-
-        Returns
-        -------
-        str
-            Such as 'commanded jerk of all joints'.
-        """
-        whose = 'all joints' if self.are_all else listed(self.joint_names)
-        return f'{self.source} {name_of(self.quantity)} of {whose}'
-
-
-@dataclass(frozen=True)
-class StopCause:
-    """What may have stopped the robot."""
-
-    kind: str
-    """Such as 'missed cycle'."""
-    time: float
-    """When it begins [s]."""
-    end: float
-    """When the excess ends [s]."""
-    excesses: tuple[Excess, ...]
-    """The worst of each quantity and source: commanded first, then measured and computed."""
-    is_certain: bool
-    """Whether a limit is exceeded, whatever rounding and noise did to the recording."""
-    advice: str
-    """What happened, and what to do."""
-
-    @property
-    def factor(self) -> float:
-        """Of the worst excess, 0 without one."""
-        return self.excesses[0].factor if self.excesses else 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class StopAnalysis:
-    """Causes for which a robot may have stopped; see `find_stop_causes`."""
-
-    causes: tuple[StopCause, ...]
-    """Most probable first."""
-    undecided: tuple[Undecided, ...]
-    """Limits that are not certainly exceeded, and not certainly kept."""
-    signals: tuple[Signal, ...]
-    """What was compared with limits."""
-    period: float
-    """Of the commands, without them of the measurements [s]."""
-    remarks: tuple[str, ...]
-    """What could not be told."""
-    deviation: Excess | None
-    """Where measured positions are farthest from the commands, without a limit."""
-
-    @property
-    def verdict(self) -> Literal['exceeded', 'undecided', 'kept']:
-        """On the limits that are known.
-
-        Returns
-        -------
-        {'exceeded', 'undecided', 'kept'}
-            'exceeded' if a cause is certain, 'kept' if there is neither a cause nor an
-            undecided limit.
-        """
-        if any(cause.is_certain for cause in self.causes):
-            return 'exceeded'
-        return 'undecided' if self.causes or self.undecided else 'kept'
+def _cause(
+    kind: str,
+    first: float,
+    last: float,
+    excesses: tuple[Excess, ...] = (),
+    is_certain: bool = True,
+    **facts: Any,
+) -> StopCause:
+    """Cause of a kind between two times [s], with the facts that its advice names."""
+    advice = _ADVICE[kind].format(**facts)
+    return StopCause(kind, first, last, excesses, is_certain, advice)
 
 
 class _Event(NamedTuple):
@@ -268,41 +208,28 @@ def find_stop_causes(
             _check(model, name, recording)
     unlimited = find_unlimited(model, limits)
     remarks = [no_limit(unlimited)] * bool(unlimited)
-    of_measured = {} if measured is None else measured_signals(limits, measured)
+    of_measured = {} if measured is None else measured_signals(model, limits, measured)
     signals = list(of_measured.values())
-    causes: list[StopCause] = []
     commands, deviation = None, None
-    if commanded is not None:
-        stream, causes = _without_holds(model, limits, commanded)
-        commands = _Commands(model, limits, stream, of_measured)
-        signals = [*commands.signals, *signals]
-        if of_measured:
-            deviation = _deviation(model, commanded, of_measured['position'])
-        period = commands.clock.period
-        is_apart = bool(of_measured) and deviation is None
-        remarks += _remarks(period, is_apart)
-    else:
+    if commanded is None:
         period = float(np.median(np.diff(signals[0].times)))
-    events = [event for signal in signals for event in _events(model, signal)]
-    causes += _causes(events, commands, period)
-    undecided = tuple(_undecided(model, signals))
+    else:
+        commands = _Commands(model, limits, commanded, of_measured)
+        signals, period = [*commands.signals, *signals], commands.clock.period
+        if period > _SLOW:
+            remarks.append(
+                f'The commands are {1e3 * period:.3g} ms apart; what a robot with '
+                'a faster clock was sent in between is not in the recording.'
+            )
+        if of_measured:
+            deviation = _deviation(commanded, of_measured['position'])
+            remarks += [_APART] * (deviation is None)
+    events = [event for signal in signals for event in _events(signal)]
+    causes = _ranked([*_causes(events, commands, period)])
+    undecided = tuple(_undecided(signals))
     return StopAnalysis(
-        _ranked(causes), undecided, tuple(signals), period, tuple(remarks), deviation
+        causes, undecided, tuple(signals), period, tuple(remarks), deviation
     )
-
-
-def _remarks(period: float, is_apart: bool) -> Iterator[str]:
-    """What a recording of commands with a period [s] does not tell.
-
-    Also if there are measurements, but at no time between the commands.
-    """
-    if period > _SLOW:
-        yield (
-            f'The commands are {1e3 * period:.3g} ms apart; what a robot with '
-            'a faster clock was sent in between is not in the recording.'
-        )
-    if is_apart:
-        yield 'Commands and measurements have no time in common: each is looked at by itself.'
 
 
 def _check(model: RobotModel, name: str, recording: Recorded) -> None:
@@ -318,10 +245,10 @@ def _check(model: RobotModel, name: str, recording: Recorded) -> None:
             )
 
 
-def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
+def _events(signal: Signal) -> Iterator[_Event]:
     """Runs of samples that certainly exceed a limit, joint by joint."""
     beyond = signal.beyond() - signal.error
-    for j, name in enumerate(model.joint_names):
+    for j, name in enumerate(signal.owners):
         rows = np.flatnonzero(beyond[:, j] > 0.0)
         lower, upper = float(signal.lower[j]), float(signal.upper[j])
         together = np.split(rows, 1 + np.flatnonzero(np.diff(rows) > _TOGETHER))
@@ -332,24 +259,30 @@ def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
             limit = upper if value > upper else lower
             factor = 1.0 + 2.0 * abs(value - limit) / max(upper - lower, 1e-12)
             excess = Excess(
-                signal.quantity, name, signal.source, time, value, limit, factor
+                signal.name,
+                name,
+                signal.source,
+                time,
+                value,
+                limit,
+                factor,
+                signal.units[j],
             )
             yield _Event(first, last, excess)
 
 
-def _undecided(model: RobotModel, signals: Sequence[Signal]) -> Iterator[Undecided]:
+def _undecided(signals: Sequence[Signal]) -> Iterator[Undecided]:
     """Limits nowhere certainly exceeded that a signal is too near to, or is mostly not known."""
     for signal in signals:
         beyond = signal.beyond()
         is_open = ~(beyond > signal.error).any(axis=0)
         is_near = (beyond > -signal.error).any(axis=0)
-        is_limited = np.isfinite(signal.upper) | np.isfinite(signal.lower)
-        is_unknown = is_limited & (np.isnan(beyond).mean(axis=0) > 0.5)
+        is_unknown = signal.is_limited & (np.isnan(beyond).mean(axis=0) > 0.5)
         for is_known, chosen in ((True, is_near & ~is_unknown), (False, is_unknown)):
-            names = tuple(np.array(model.joint_names)[is_open & chosen].tolist())
+            names = tuple(np.array(signal.owners)[is_open & chosen].tolist())
             if names:
-                are_all = len(names) == model.n_joints
-                yield Undecided(signal.quantity, signal.source, names, are_all, is_known)
+                are_all = len(names) == len(signal.owners)
+                yield Undecided(signal.name, signal.source, names, are_all, is_known)
 
 
 def _worst(events: Iterable[_Event]) -> tuple[Excess, ...]:
@@ -375,34 +308,14 @@ def _without_holds(
         return commanded, []
     clock = clock_of(commanded.times, c)
     signals = [  # steps are no noise here
-        signal._replace(error=np.zeros_like(signal.error))
-        for signal in differenced(limits, 'commanded', commanded, clock)
+        replace(signal, error=np.zeros_like(signal.error))
+        for signal in differenced(model, limits, 'commanded', commanded, clock)
     ]
-    worst = _worst(event for signal in signals for event in _events(model, signal))
-    h, first = 1e3 * clock.period, float(commanded.times[rows[0] + 1])
-    advice = (
-        f'The recording has a command each {h:.3g} ms, but a new one each {stride * h:.3g} ms '
-        f'only: if the robot takes one each {h:.3g} ms, each is a step. Interpolate between them.'
-    )
-    last = float(commanded.times[-1])
-    cause = StopCause('held commands', first, last, worst, False, advice)
-    return commanded.rows(np.unique(np.append(0, rows + 1))), [cause] * bool(worst)
-
-
-def instant(time: float) -> str:
-    """Write a time [s] with tenths of milliseconds.
-
-    Parameters
-    ----------
-    time : float
-        [s]
-
-    Returns
-    -------
-    str
-        Without zeros at its end.
-    """
-    return f'{time:.4f}'.rstrip('0').rstrip('.')
+    worst = _worst(event for signal in signals for event in _events(signal))
+    h = 1e3 * clock.period
+    first, last = commanded.times[[rows[0] + 1, -1]].tolist()
+    held = _cause('held commands', first, last, worst, False, period=h, stride=stride * h)
+    return commanded.rows(np.unique(np.append(0, rows + 1))), [held] * bool(worst)
 
 
 def _ranked(causes: Sequence[StopCause]) -> tuple[StopCause, ...]:
@@ -441,14 +354,15 @@ def _apart(commanded: Recorded, measured: Signal) -> Array:
     return np.asarray(measured.values - np.stack([*columns], axis=1))
 
 
-def _deviation(model: RobotModel, commanded: Recorded, measured: Signal) -> Excess | None:
+def _deviation(commanded: Recorded, measured: Signal) -> Excess | None:
     """Largest distance of measured from commanded positions."""
     apart = _apart(commanded, measured)
     if np.isnan(apart).all():
         return None
     row, j = np.unravel_index(int(np.nanargmax(np.abs(apart))), apart.shape)
     value, time = float(apart[row, j]), float(measured.times[row])
-    return Excess('position', model.joint_names[j], 'measured', time, value, np.inf, np.nan)
+    whose = measured.owners[j], 'measured'
+    return Excess('position', *whose, time, value, np.inf, np.nan, measured.units[j])
 
 
 class _Commands:
@@ -458,13 +372,17 @@ class _Commands:
     ----------
     model : RobotModel
     limits : MotionLimits
-    stream : Recorded
-        What the robot was sent, without held commands.
+    commanded : Recorded
+        What the robot was sent.
     measured : mapping of str to Signal
         By the quantity; empty without measurements.
 
     Attributes
     ----------
+    stream : Recorded
+        The commands without those that are only held.
+    held : list of StopCause
+        Held commands, if there are some.
     clock : Clock
         Of the stream.
     own : list of Signal
@@ -477,72 +395,43 @@ class _Commands:
         self,
         model: RobotModel,
         limits: MotionLimits,
-        stream: Recorded,
+        commanded: Recorded,
         measured: Mapping[str, Signal],
     ) -> None:
-        self.model, self.limits, self.stream, self.measured = (
-            model,
-            limits,
-            stream,
-            measured,
-        )
-        self.times = stream.times
+        self.model, self.limits, self.measured = model, limits, measured
+        stream, self.held = _without_holds(model, limits, commanded)
+        self.stream, self.times = stream, stream.times
         self.clock = clock_of(stream.times, stream.position)
-        self.own = differenced(limits, 'commanded', stream, self.clock)
+        self.own = differenced(model, limits, 'commanded', stream, self.clock)
         self.signals = [*self.own, *computed_signals(model, limits, self.own)]
 
     def traces(self) -> list[StopCause]:
-        """Repeated commands; those near each other as one.
+        """Repeated commands, which are causes if limits are exceeded around them.
 
         Returns
         -------
         list of StopCause
-            In the order of time, without excesses.
+            'missed cycle' or 'repeated command', in the order of time, without excesses; those
+            near each other are one.
         """
-        found: list[StopCause] = []
-        for trace in sorted(self.repeated(), key=lambda trace: trace.time):
-            if found and trace.time <= found[-1].end + _TOGETHER * self.clock.period:
-                trace = replace(found.pop(), end=trace.end)
-            found.append(trace)
-        return found
-
-    def repeated(self) -> Iterator[StopCause]:
-        """Repeated commands, which are causes if limits are exceeded around them.
-
-        Yields
-        ------
-        StopCause
-            'missed cycle' or 'repeated command', without excesses; each place once.
-        """
-        seen: set[int] = set()
+        found: dict[int, StopCause] = {}
         for values in self.stream.known('commanded').values():
             for row, count, makes_up in repeats(values):
-                if row in seen:
-                    continue
-                seen.add(row)
                 first = float(self.times[row])
                 last = float(self.times[min(row + count + 3, len(self.times) - 1)])
-                more = f', as do {count - 1} more' * (count > 1)
-                missed = 'a cycle was' if count == 1 else f'{count} cycles were'
-                kind, then = (
-                    'missed cycle',
-                    f'the next one makes up for it: {missed} missed',
-                )
-                if not makes_up:
-                    kind = 'repeated command'
-                    then = 'the motion goes on behind it: it stood still meanwhile'
-                advice = (
-                    f'The command at {instant(first)} s repeats the one before{more}, and {then}. '
-                    f'{self._each_cycle()}'
-                )
-                yield StopCause(kind, first, last, (), True, advice)
-
-    def _each_cycle(self) -> str:
-        """Advice on when commands have to be sent."""
-        return (
-            f'Commands must be sent each {1e3 * self.clock.period:.3g} ms, from a real-time '
-            'process and without delays of the network.'
-        )
+                facts: dict[str, Any] = {
+                    'at': instant(first),
+                    'more': f', as do {count - 1} more' * (count > 1),
+                    'missed': 'a cycle was' if count == 1 else f'{count} cycles were',
+                    'period': 1e3 * self.clock.period,
+                }
+                kind = 'missed cycle' if makes_up else 'repeated command'
+                found.setdefault(row, _cause(kind, first, last, **facts))
+        spans = [(cause.time, cause.end, cause) for _, cause in sorted(found.items())]
+        return [
+            replace(together[0], end=last)
+            for _, last, together in _grouped(spans, _TOGETHER * self.clock.period)
+        ]
 
     def edges(self) -> Iterator[StopCause]:
         """Commands that begin away from the robot, or begin or end in motion.
@@ -564,32 +453,18 @@ class _Commands:
             for row, change in ((0, q[1] - q[0]), (last, q[last - 1] - q[last]))
         )
         for excess in jump:
-            advice = (
-                f'The first command is {abs(excess.value) * h:.3g} rad or m away from where '
-                f'{excess.joint_name} is measured: read the position of the robot, and begin '
-                'there.'
-            )
-            yield StopCause(
-                'jump at the start', excess.time, excess.time, jump, True, advice
-            )
+            size, joint = abs(excess.value) * h, excess.joint_name
+            times = excess.time, excess.time
+            yield _cause('jump at the start', *times, jump, size=size, joint=joint)
         for excess in () if jump else start:
-            at_rest = self._is_at_rest()
-            why = (
-                'the robot was at rest'
-                if at_rest
-                else 'if the recording did not begin later'
-            )
-            advice = (
-                f'The first commands move at {abs(excess.value) * h:.3g} rad/s or m/s, {why}: '
-                'begin with the position of the robot and at rest.'
-            )
-            yield StopCause(_START, excess.time, excess.time + h, start, at_rest, advice)
+            at_rest, size = self._is_at_rest(), abs(excess.value) * h
+            why = 'if the recording did not begin later'
+            why = 'the robot was at rest' if at_rest else why
+            times = excess.time, excess.time + h
+            yield _cause(_START, *times, start, at_rest, size=size, why=why)
         for excess in end:
-            advice = (
-                f'The commands end at {abs(excess.value) * h:.3g} rad/s or m/s: bring them to '
-                'rest before the last one, unless they end because the robot had stopped.'
-            )
-            yield StopCause(_END, excess.time, excess.time + _SHORT * h, end, False, advice)
+            times = excess.time, excess.time + _SHORT * h
+            yield _cause(_END, *times, end, False, size=abs(excess.value) * h)
 
     def _single(
         self, quantity: str, row: int, value: Array, error: Array
@@ -612,9 +487,9 @@ class _Commands:
         """
         times = self.times[[row]]
         signal = Signal.of(
-            self.limits, quantity, 'commanded', times, value[None], error[None]
+            self.model, self.limits, quantity, 'commanded', times, value[None], error[None]
         )
-        return _worst(_events(self.model, signal))
+        return _worst(_events(signal))
 
     def _is_at_rest(self) -> bool:
         """Whether the robot is known to have been at rest before the first command."""
@@ -651,24 +526,25 @@ class _Commands:
         missing, leaps, times = self.clock.missing, self.clock.leaps, self.times
         if missing.any():
             worst = int(missing.argmax())
-            advice = (
-                f'{missing.sum()} commands are missing in motion, at {np.count_nonzero(missing)} '
-                f'places, at most {missing[worst]} before {instant(times[worst])} s: they were '
-                'not recorded, or not sent in time.'
-            )
             first, last = times[[worst - 1, worst]].tolist()
-            yield StopCause('missing commands', first, last, (), False, advice)
+            facts: dict[str, Any] = {
+                'count': missing.sum(),
+                'places': np.count_nonzero(missing),
+                'most': missing[worst],
+                'at': instant(last),
+            }
+            yield _cause('missing commands', first, last, is_certain=False, **facts)
         for row in np.flatnonzero(leaps).tolist():
             first, last = times[[row - 1, row]].tolist()
-            advice = (
-                f'The stamps step by {1e3 * leaps[row]:.3g} ms before {instant(last)} s, and the '
-                'commands go on as usual: one came late, or the clock was set, which '
-                f'CLOCK_MONOTONIC never is. {self._each_cycle()}'
-            )
-            yield StopCause('step of the stamps', first, last, (), False, advice)
+            facts = {
+                'step': 1e3 * leaps[row],
+                'at': instant(last),
+                'period': 1e3 * self.clock.period,
+            }
+            yield _cause('step of the stamps', first, last, is_certain=False, **facts)
 
-    def told(self, events: Sequence[_Event]) -> tuple[str, str]:
-        """Kind of what makes commands exceed limits, and what to do.
+    def told(self, events: Sequence[_Event]) -> tuple[str, dict[str, Any]]:
+        """Kind of what makes commands exceed limits, and facts.
 
         Parameters
         ----------
@@ -678,8 +554,9 @@ class _Commands:
         Returns
         -------
         kind : str
-            A key of the advice, such as 'velocity step'.
-        advice : str
+            Such as 'velocity step'.
+        facts : dict
+            That its advice names.
         """
         mine = [event for event in events if event.excess.source == 'commanded']
         worst = max((event.excess for event in mine), key=lambda excess: excess.factor)
@@ -701,11 +578,11 @@ class _Commands:
                 is_jerk = quantities.isdisjoint(('velocity', 'acceleration'))
                 kind, size = 'acceleration step' if is_jerk else 'velocity step', change
         most = abs(worst.limit) * h
-        return kind, _ADVICE[kind].format(joint=worst.joint_name, size=size, most=most)
+        return kind, {'joint': worst.joint_name, 'size': size, 'most': most}
 
     def _is_step(self, worst: Excess, j: int, first: int, last: int) -> bool:
         """Whether a quantity is large between two samples, and not around them."""
-        (signal,) = (signal for signal in self.own if signal.quantity == worst.quantity)
+        (signal,) = (signal for signal in self.own if signal.name == worst.quantity)
         large = np.abs(signal.values[:, j]) > 0.5 * abs(worst.value)
         around = large[max(0, first - _SHORT) : first], large[last + 1 : last + 1 + _SHORT]
         return last - first < _SHORT and not np.concatenate(around).any()
@@ -730,6 +607,7 @@ def _causes(
         Edges, faults of the stamps, traces in commands, and what remains.
     """
     if commands is not None:
+        yield from commands.held
         for edge in commands.edges():
             yield edge
             if edge.kind == _END:  # differences behind it follow from it
@@ -739,9 +617,8 @@ def _causes(
                 ]
         yield from commands.stamps()
         traces = commands.traces()
-        taken, events = _assigned(
-            events, [(trace.time, trace.end) for trace in traces], period
-        )
+        spans = [(trace.time, trace.end) for trace in traces]
+        taken, events = _assigned(events, spans, period)
         for trace, own in zip(traces, taken):
             if all(event.is_measured for event in own):
                 events += own
@@ -750,17 +627,35 @@ def _causes(
     # Short ones apart from long ones, which hide them; measured ones may follow from both.
     for kind in range(3):
         some = [event for event in events if event.kind(_SHORT * period) == kind]
-        taken, events = _assigned(events, _windows(some, _TOGETHER * period), period)
+        spans = [span[:2] for span in _grouped(some, _TOGETHER * period)]
+        taken, events = _assigned(events, spans, period)
         yield from (_explained(own, commands) for own in taken)
 
 
-def _windows(events: Iterable[_Event], gap: float) -> list[tuple[float, float]]:
-    """Times that events cover, together if nothing is between them for no longer than a gap."""
-    found: list[tuple[float, float]] = []
-    for first, last, _ in sorted(events):
+def _grouped(
+    spans: Iterable[tuple[float, float, T]], gap: float
+) -> list[tuple[float, float, list[T]]]:
+    """Spans of time in one, if nothing is between them for no longer than a gap [s].
+
+    Parameters
+    ----------
+    spans : iterable of (float, float, object)
+        First and last time [s], and what lies between them.
+    gap : float
+        [s]
+
+    Returns
+    -------
+    list of (float, float, list)
+        In the order of time.
+    """
+    found: list[tuple[float, float, list[T]]] = []
+    for first, last, item in sorted(spans, key=lambda span: span[:2]):
+        together = [item]
         if found and first <= found[-1][1] + gap:
-            first, last = found[-1][0], max(last, found.pop()[1])
-        found.append((first, last))
+            first, before, others = found.pop()
+            last, together = max(last, before), [*others, item]
+        found.append((first, last, together))
     return found
 
 
@@ -791,21 +686,16 @@ def _assigned(
 def _explained(events: Sequence[_Event], commands: _Commands | None) -> StopCause:
     """Cause of events by the signals that they are seen in."""
     sources = {event.excess.source for event in events}
-    worst = _worst(events)
+    worst, facts = _worst(events), dict[str, Any]()
     if commands is not None and 'commanded' in sources:
-        kind, advice = commands.told(events)
+        kind, facts = commands.told(events)
     elif 'computed' in sources:
         kind = 'torque of the model'
-        advice = _ADVICE[kind]
     else:
-        kind = 'measured excess'
-        why = (
-            '. Record the commands, too: they tell whether these asked for it.'
-            if commands is None
-            else ', but no command does: look for contact, a payload that the robot does not know '
-            'of, or gains that are too high.'
+        kind, what = (
+            'measured excess',
+            f'{name_of(worst[0].quantity)} of {worst[0].joint_name}',
         )
-        what = f'{name_of(worst[0].quantity)} of {worst[0].joint_name}'
-        advice = f'The measured {what} exceeds its limit{why}'
+        facts = {'what': what, 'why': _WHY_MEASURED[commands is not None]}
     first, last = min(event.first for event in events), max(event.last for event in events)
-    return StopCause(kind, first, last, worst, True, advice)
+    return _cause(kind, first, last, worst, **facts)

@@ -5,7 +5,6 @@ A robot that stopped is looked at in what it was sent and what was measured (`--
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ import numpy as np
 from hodyn_ros import plotting
 from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.analysis.recorded_signals import Recorded
-from hodyn_ros.analysis.stops import Excess, StopAnalysis, StopCause, find_stop_causes
-from hodyn_ros.analysis.stops import instant as tenths
-from hodyn_ros.cli.output import PICTURES, instant, show, show_remarks, written
+from hodyn_ros.analysis.stops import find_stop_causes
+from hodyn_ros.cli.output import PICTURES, check_picture, instant, save, show_remarks, span
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import IdentificationError, RequestError
@@ -29,25 +27,10 @@ from hodyn_ros.kinematics.loop_states import NEAR, loop_singularity
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Quantity
 from hodyn_ros.names import listed, name_of, number
-from hodyn_ros.plotting.labels import label_of
 
 VIOLATION = 1
 """Exit code if a limit is exceeded."""
 
-_EXCEEDED = (
-    Column('quantity', 'exceeded', form=name_of),
-    Column('joint_name', 'joint'),
-    Column('time', 'worst at', 's', instant),
-    Column('value'),
-    Column('limit'),
-    Column('by'),
-    Column('unit'),
-)
-_USED = (
-    Column('quantity', form=name_of),
-    Column('used', 'used of its limit'),
-    Column('told', ''),
-)
 _JUMPS = (
     'The torques jump at waypoints, so there is no bound for torque rate and jerk: the motion '
     'keeps no limits of them.'
@@ -56,27 +39,6 @@ _NEAR = (
     f'That is near: below a ratio of {NEAR:g} dependent joints move many times as fast as the '
     'independent ones, and accelerate by far more.'
 )
-_OF_CAUSE = (
-    Column('quantity', 'exceeded', form=name_of),
-    Column('source', 'signal'),
-    Column('joint_name', 'joint'),
-    Column('time', 'worst at', 's', tenths),
-    Column('value'),
-    Column('limit'),
-    Column('factor', form=lambda factor: number(factor, 3)),
-    Column('unit', form='[{}]'.format),
-)
-_MOST_CAUSES = 5
-_RECORD_MORE = (
-    'Record commands where they are sent, with all digits; what changes like noise is to be '
-    'filtered before it is sent, or is measured (--recorded measured).'
-)
-_WHY_UNDECIDED = {
-    True: f'rounding or noise hides it: {{}}. {_RECORD_MORE}',
-    False: 'the recording does not have it, or its samples are too few or too far apart: {}.',
-}
-"""Of what is known, and of what is not."""
-_WIDTH = 92
 
 
 def check(
@@ -119,11 +81,8 @@ def check(
             '--output is for recordings (--recorded); of a motion: hodyn plot.'
         )
     problem = load_problem(given)
-    results = problem.results()
-    answer = compared(problem, results)
-    if not as_json:
-        show_remarks(results.remarks)
-    show(answer, as_json)
+    answer = compared(problem, problem.results())
+    problem.show(answer, as_json)
     return 0 if answer.data['is_kept'] else VIOLATION
 
 
@@ -147,15 +106,14 @@ def compared(problem: Problem, results: Samples) -> Answer:
     # The efforts jump along the motion, so that their rate has no bound.
     has_jumps = results.continuous_order < 0
     start, end = results.times[[0, -1]].tolist()
+    # Within which nothing is compared [s].
+    largest_step = float(np.diff(results.times).max(initial=0.0))
     data = {
-        'robot': problem.model.name,
         'motion': results.name,
         'samples': len(results),
         'start': start,
         'end': end,
-        # Within which nothing is compared [s].
-        'largest_step': float(np.diff(results.times).max(initial=0.0)),
-        'limits_from': problem.limits_from,
+        'largest_step': largest_step,
         'is_kept': not exceeded and not has_jumps,
         'has_jumps': has_jumps,
         'violations': exceeded,
@@ -170,22 +128,20 @@ def compared(problem: Problem, results: Samples) -> Answer:
         ],
         'unlimited': without,
         'singularity': nearest,
-        'remarks': list(results.remarks),
-        'provenance': problem.model.provenance.lines(),
+        'remarks': results.remarks,
     }
     count = len(exceeded)
-    said = [
-        f'{count} {"limit is" if count == 1 else "limits are"} exceeded.' if count else '',
-        _JUMPS * has_jumps or 'All limits that could be checked are kept.' * (not count),
-        *_near(nearest),
-        no_limit(without),
-    ]
-    parts = [
-        f'{results.name}: {len(results)} samples from {instant(start)} s to {instant(end)} s, '
-        f'at most {number(data["largest_step"])} s apart\nlimits: {problem.limits_from}',
-        Table('', _EXCEEDED, [*map(_told_excess, exceeded)]) if exceeded else '',
-        Table('', _USED, [*map(_told_use, quantities)]),
-        '\n'.join(text for text in said if text),
+    verdict = _JUMPS * has_jumps or 'All limits that could be checked are kept.'
+    if count:
+        verdict = f'{count} {"limit is" if count == 1 else "limits are"} exceeded.'
+        verdict += f'\n{_JUMPS}' * has_jumps
+    said = (verdict, *_near(nearest), no_limit(without))
+    parts: list[Table | str] = [
+        f'{results.name}: {span(results)}, at most {number(largest_step)} s apart\n'
+        f'limits: {problem.limits_from}',
+        Table('', _EXCEEDED, exceeded),
+        Table('', _USED, quantities),
+        '\n'.join(filter(None, said)),
     ]
     return Answer(parts, data)
 
@@ -199,32 +155,51 @@ def _exceeded(quantities: Sequence[Quantity], results: Samples) -> Iterator[dict
             yield {**item._asdict(), 'time': time, 'unit': units[item.joint_name]}
 
 
-def _told_excess(record: dict[str, Any]) -> dict[str, Any]:
-    """A record of an excess as people see it: relative to a limit that says something."""
-    value, limit = record['value'], record['limit']
-    by = f'{100.0 * abs(value - limit) / abs(limit or 1.0):.1f} %'
+def _excess(record: dict[str, Any]) -> str:
+    """How far a value lies beyond a limit, relative to one that says something."""
+    limit = record['limit']
+    excess = abs(record['value'] - limit)
+    # Relative to where the zero of a joint happens to be it says nothing.
     if record['quantity'] == 'position' or limit == 0.0:
-        # Relative to where the zero of a joint happens to be it says nothing.
-        by = number(abs(value - limit), 3)
-    return {**record, 'by': by, 'unit': f'[{record["unit"]}]'}
+        return number(excess, 3)
+    return f'{100.0 * excess / abs(limit):.1f} %'
 
 
-def _told_use(quantity: Quantity) -> dict[str, str]:
-    """How much of its limit a quantity uses and whose it is, or why it is not checked."""
+def _used(quantity: Quantity) -> str | None:
+    """Largest part of a limit that is used."""
+    worst = quantity.worst
+    return None if worst is None else f'{100.0 * quantity.peaks[worst]:.1f} %'
+
+
+def _told(quantity: Quantity) -> str:
+    """Whose limit a quantity uses most of, or why it is not checked."""
     worst, known, is_limited = quantity.worst, quantity.n_known, quantity.is_limited
-    used = '' if worst is None else f'{100.0 * quantity.peaks[worst]:.1f} %'
     if not is_limited.any():
-        told = 'not checked: no limit is known'
-    elif not quantity.is_checked:
-        told = 'not checked: the motion does not determine it'
-    else:
-        words = [] if worst is None else [f'by {quantity.owners[worst]}']
-        without = [name for name, has in zip(quantity.owners, is_limited) if not has]
-        words += [f'no limit for {listed(without)}'] * bool(without)
-        least, N = int(known[is_limited].min()), len(quantity.values)
-        words += [f'known at {least} of {N} samples only'] * (least < N)
-        told = '; '.join(words)
-    return {'quantity': quantity.name, 'used': used, 'told': told}
+        return 'not checked: no limit is known'
+    if not quantity.is_checked:
+        return 'not checked: the motion does not determine it'
+    words = [] if worst is None else [f'by {quantity.owners[worst]}']
+    without = [name for name, has in zip(quantity.owners, is_limited) if not has]
+    words += [f'no limit for {listed(without)}'] * bool(without)
+    least, N = int(known[is_limited].min()), len(quantity.values)
+    words += [f'known at {least} of {N} samples only'] * (least < N)
+    return '; '.join(words)
+
+
+_EXCEEDED = (
+    Column('quantity', 'exceeded', form=name_of),
+    Column('joint_name', 'joint'),
+    Column('time', 'worst at', 's', instant),
+    Column('value'),
+    Column('limit'),
+    Column(_excess, 'by'),
+    Column('unit', form='[{}]'.format),
+)
+_USED = (
+    Column('name', 'quantity', form=name_of),
+    Column(_used, 'used of its limit'),
+    Column(_told, ''),
+)
 
 
 def _singularity(model: RobotModel, results: Samples) -> dict[str, Any] | None:
@@ -303,12 +278,18 @@ def stopped(
     if output is not None:
         picture = f'{"Written" if analysis.causes else "Not written"}: {output}'
         if analysis.causes:
-            with written(output) as target:
-                plotting.plot_stop(problem.model, analysis).savefig(target, dpi=120)
+            save(output, plotting.plot_stop(problem.model, analysis))
     torques = _torques(problem, sources[-1]) if len(recordings) == 2 else ''
-    if not as_json:
-        show_remarks(analysis.remarks)
-    show(_explained(problem, sources, analysis, torques, picture), as_json)
+    found = analysis.answer
+    data = {
+        'recordings': [samples.name for samples in sources],
+        'samples': [len(samples) for samples in sources],
+        **found.data,
+        'torques': torques,
+    }
+    head = '\n'.join([*map(_head, sources), f'limits: {problem.limits_from}'])
+    beside = f'Measured torques beside those of the model: {torques}' * bool(torques)
+    problem.show(Answer([head, *found.parts, beside, picture], data), as_json)
     return analysis.verdict == 'exceeded'
 
 
@@ -321,10 +302,8 @@ def _refuse_options(
             '--measured is what was measured beside the commands in MOTION, but --recorded '
             'measured says that MOTION is measured; leave one of them out.'
         )
-    if output is not None and output.suffix.lower() not in PICTURES:
-        raise RequestError(
-            f'{output}: expected a name that ends with {" or ".join(PICTURES)}.'
-        )
+    if output is not None:
+        check_picture(output, PICTURES)
     for name in ('derivatives', 'rate', 'interpolation'):
         if getattr(given, name) != getattr(Given(given.robot), name):
             raise RequestError(
@@ -369,86 +348,7 @@ def _torques(problem: Problem, measured: Samples) -> str:
     return found.summary if is_told else ''  # or too slow
 
 
-def _explained(
-    problem: Problem,
-    sources: list[Samples],
-    analysis: StopAnalysis,
-    torques: str,
-    picture: str,
-) -> Answer:
-    """Why a robot stopped."""
-    data = {
-        'robot': problem.model.name,
-        'recordings': [samples.name for samples in sources],
-        'samples': [len(samples) for samples in sources],
-        'period': analysis.period,
-        'limits_from': problem.limits_from,
-        'verdict': analysis.verdict,
-        'causes': [
-            {**vars(cause), 'excesses': _excesses(problem, cause)}
-            for cause in analysis.causes
-        ],
-        'undecided': analysis.undecided,
-        'deviation': analysis.deviation,
-        'torques': torques,
-        'remarks': list(analysis.remarks),
-    }
-    parts: list[Table | str] = [
-        '\n'.join([*map(_head, sources), f'limits: {problem.limits_from}'])
-    ]
-    shown = analysis.causes[:_MOST_CAUSES]
-    for place, cause in enumerate(shown, start=1):
-        parts += _cause(problem, place, cause)
-    if more := len(analysis.causes) - len(shown):
-        parts.append(f'{more} more are less probable; --json lists them.')
-    last = []
-    if not analysis.causes:
-        surely = 'certainly ' * (analysis.verdict == 'undecided')
-        last.append(
-            f'No limit that is known is {surely}exceeded, and no command is missing or repeated.'
-        )
-    for is_known, why in _WHY_UNDECIDED.items():
-        items = [item.text for item in analysis.undecided if item.is_known == is_known]
-        if items:
-            last.append('Undecided, since ' + why.format('; '.join(items)))
-    if (far := analysis.deviation) is not None:
-        unit = _unit(problem, far)
-        last.append(
-            f'Measured positions are up to {number(abs(far.value), 3)} {unit} away from the '
-            f'commands, {far.joint_name} at {tenths(far.time)} s.'
-        )
-    last += [f'Measured torques beside those of the model: {torques}'] * bool(torques)
-    return Answer([*parts, '\n'.join(last), picture], data)
-
-
 def _head(samples: Samples) -> str:
     """Line on a recording."""
-    first, last = map(tenths, samples.times[[0, -1]].tolist())
     step = number(1e3 * float(np.median(np.diff(samples.times))))
-    return f'{samples.name}: {len(samples)} samples from {first} s to {last} s, {step} ms apart'
-
-
-def _excesses(problem: Problem, cause: StopCause) -> list[dict[str, Any]]:
-    """Records of what exceeds limits, with units."""
-    return [{**item._asdict(), 'unit': _unit(problem, item)} for item in cause.excesses]
-
-
-def _cause(problem: Problem, place: int, cause: StopCause) -> Iterator[Table | str]:
-    """A cause for people: what to do, and a table of what exceeded limits."""
-    doubt = '' if cause.is_certain else ', not certain'
-    indent = ' ' * 3
-    head = f'{place}. {cause.kind} at {tenths(cause.time)} s{doubt}'
-    advice = textwrap.fill(
-        cause.advice, _WIDTH, initial_indent=indent, subsequent_indent=indent
-    )
-    yield f'{head}\n{advice}'
-    if cause.excesses:
-        table = Table('', _OF_CAUSE, _excesses(problem, cause))
-        yield textwrap.indent(str(table), '  ')
-
-
-def _unit(problem: Problem, excess: Excess) -> str:
-    """Unit of an excess, such as 'N m/s^2'."""
-    model = problem.model
-    is_linear = model.joint_types[model.joint_names.index(excess.joint_name)] == 'prismatic'
-    return label_of(excess.quantity, is_linear).plain_unit
+    return f'{samples.name}: {span(samples)}, {step} ms apart'

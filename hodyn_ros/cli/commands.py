@@ -7,7 +7,7 @@ instead.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,13 @@ def _option(*names: str, **settings: Any) -> click.Option:
     return click.Option(names, **settings)
 
 
+def _choice(
+    name: str, choices: Sequence[str], default: str | None = None, **settings: Any
+) -> click.Option:
+    settings = {'metavar': 'KIND', 'help': f'{", ".join(choices)}.', **settings}
+    return _option(name, type=click.Choice(choices), default=default, **settings)
+
+
 def _output(text: str, metavar: str = 'FILE', **settings: Any) -> click.Option:
     return _option('-o', '--output', metavar=metavar, type=_PATH, help=text, **settings)
 
@@ -147,26 +154,14 @@ _OF_ROBOT = (
 _ROBOT = (click.Argument(['robot'], shell_complete=complete_robot), *_OF_ROBOT)
 _OF_MOTION = (
     _option('--topic', metavar='NAME', help='Of a bag; NAME:2: its third trajectory.'),
-    _option(
-        '--derivatives',
-        type=click.Choice(DERIVATIVES),
-        default='auto',
-        help=', '.join(DERIVATIVES) + '.',
-        metavar='KIND',
-    ),
+    _choice('--derivatives', DERIVATIVES, 'auto'),
     _option(
         '--rate',
         type=_POSITIVE,
         metavar='HZ',
         help='Of the samples of a spline.',
     ),
-    _option(
-        '--interpolation',
-        type=click.Choice(INTERPOLATIONS),
-        default='spline',
-        help=', '.join(INTERPOLATIONS) + '.',
-        metavar='KIND',
-    ),
+    _choice('--interpolation', INTERPOLATIONS, 'spline'),
 )
 _MOTION = (click.Argument(['motion'], type=_PATH), *_OF_MOTION)
 _RECORDINGS = (
@@ -263,7 +258,7 @@ def info() -> Callable[..., Any]:
       hodyn info panda --config panda_sea
       hodyn info robot.urdf --tip-link tool0 --config loops:=open
     """
-    from hodyn_ros.cli.robot_commands import info
+    from hodyn_ros.cli.info import info
 
     return info
 
@@ -309,11 +304,10 @@ def compute() -> Callable[..., Any]:
     'Compare a motion with the limits of a robot.',
     *_ROBOT,
     *_MOTION,
-    _option(
+    _choice(
         '--recorded',
-        type=click.Choice(['commanded', 'measured']),
+        ('commanded', 'measured'),
         help='Why did it stop? commanded or measured.',
-        metavar='KIND',
     ),
     _option(
         '--measured',
@@ -385,13 +379,7 @@ def retime() -> Callable[..., Any]:
 @_command(
     'Find a motion that shows parameters of a robot.',
     *_ROBOT,
-    _option(
-        '--target',
-        type=click.Choice(TARGETS),
-        default='bodies',
-        help=', '.join(TARGETS) + '.',
-        metavar='WHAT',
-    ),
+    _choice('--target', TARGETS, 'bodies', metavar='WHAT'),
     _option('--link', metavar='LINK', help='Of the payload; by default the tip.'),
     _option(
         '--joint',
@@ -518,13 +506,7 @@ def identify() -> Callable[..., Any]:
     'Draw torques, their derivatives and limits, or write a report.',
     *_ROBOT,
     *_MOTION,
-    _option(
-        '--kind',
-        type=click.Choice(_PICTURES),
-        default='efforts',
-        help=', '.join(_PICTURES) + '.',
-        metavar='KIND',
-    ),
+    _choice('--kind', _PICTURES, 'efforts'),
     _option(
         '--joint',
         'joints',
@@ -612,13 +594,7 @@ def demo() -> Callable[..., Any]:
         help='Up to N, repeated: these; by default 2.',
         metavar='N',
     ),
-    _option(
-        '--precision',
-        type=click.Choice(['double', 'float']),
-        default='double',
-        help='double or float.',
-        metavar='TYPE',
-    ),
+    _choice('--precision', ('double', 'float'), 'double', metavar='TYPE'),
     _option('--name', help='Begins all names in the code.', metavar='NAME'),
     _option(
         '--wrench',

@@ -5,29 +5,21 @@ from __future__ import annotations
 import json
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
-from hodyn_ros.checks import Array
-from hodyn_ros.cli.output import instant, progress, show, show_remarks
+from hodyn_ros.cli.output import progress, show, show_remarks, span
 from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
-from hodyn_ros.display import Answer, Column, Table
+from hodyn_ros.display import Answer, Table
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples, write_results
 from hodyn_ros.files.files import check_output
-from hodyn_ros.files.quantities import EFFORT
 from hodyn_ros.interrupts import raised
-from hodyn_ros.names import number, unit_of
+from hodyn_ros.names import number
 
-_TITLES = (
-    'torque',
-    'torque rate',
-    'second derivative',
-    'third derivative',
-    'fourth derivative',
-)
+if TYPE_CHECKING:
+    from hodyn_ros.datasets import BatchSummary
 
 # What a folder holds that is a bag.
 _BAG = 'metadata.yaml'
@@ -81,66 +73,34 @@ def compute(
             'his own, which may exceed limits that are kept here; tables and bags hold all.'
         )
         show_remarks((remark,))
-    if not as_json:
-        show_remarks(results.remarks)
-    show(_answer(problem, results, output), as_json)
+    problem.show(_answer(problem, results, output), as_json)
 
 
 def _answer(problem: Problem, results: Samples, output: Path | None) -> Answer:
     """Largest torques of joints and motors along a motion."""
-    model, motion = problem.model, problem.given.motion
-    names, peaks = EFFORT[: results.effort.shape[1]], _largest(results.effort)
-    is_linear = [kind == 'prismatic' for kind in model.joint_types]
-    units = [
-        {name: unit_of('N m', linear, order) for order, name in enumerate(names)}
-        for linear in is_linear
-    ]
-    joints = [
-        {'name': name, 'units': unit, **dict(zip(names, column))}
-        for name, unit, column in zip(model.joint_names, units, peaks.T)
-    ]
-    columns = [
-        Column(name, title, ', '.join(dict.fromkeys(unit[name] for unit in units)))
-        for name, title in zip(names, _TITLES)
-    ]
-    ends = [instant(time) for time in results.times[[0, -1]].tolist()]
+    motion = problem.given.motion
+    has_motors = results.motor_torque is not None
+    joints, motors = (
+        results.largest(),
+        results.largest('motor_torque') if has_motors else '',
+    )
     parts: list[Table | str] = [
-        f'{motion}: {len(results)} samples from {ends[0]} s to {ends[1]} s; largest values',
-        Table('', [Column('name', 'joint'), *columns], joints),
+        f'{motion}: {span(results)}; largest values',
+        joints,
+        motors,
+        '' if output is None else f'Written: {output}',
     ]
-    motors: list[dict[str, Any]] = []
-    if results.motor_torque is not None:
-        torques = _largest(results.motor_torque)
-        keys = [name.replace('effort', 'torque') for name in EFFORT[: len(torques)]]
-        motors = [
-            {'name': name, **dict(zip(keys, column))}
-            for name, column in zip(results.motor_names, torques.T)
-        ]
-        columns = [
-            Column(key, f'motor {title}', unit_of('N m', False, order))
-            for order, (key, title) in enumerate(zip(keys, _TITLES))
-        ]
-        parts.append(Table('', [Column('name', 'motor'), *columns], motors))
-    if output is not None:
-        parts.append(f'Written: {output}')
     data = {
-        'robot': model.name,
         'motion': motion,
         'output': output,
         'samples': len(results),
         'start': results.times[0],
         'end': results.times[-1],
         'largest': joints,
-        'largest_of_motors': motors,
-        'remarks': list(results.remarks),
-        'provenance': model.provenance.lines(),
+        'largest_of_motors': motors or [],
+        'remarks': results.remarks,
     }
     return Answer(parts, data)
-
-
-def _largest(values: Array) -> Array:
-    """Largest magnitudes (K, n) of values (N, K, n); what is known nowhere stays NaN."""
-    return np.asarray(np.fmax.reduce(np.abs(values), axis=0, initial=np.nan))
 
 
 def _compute_files(
@@ -166,8 +126,8 @@ def _compute_files(
         raise RequestError(
             f'{folder} is not empty. Go on with it with --resume, or choose another folder.'
         )
-    is_count = workers is None or workers.isdecimal()
     problem = load_problem(given)
+    processes = int(workers) if workers and workers.isdecimal() else None
     run = datasets.DatasetRun(
         problem.model,
         given.motion,
@@ -181,8 +141,8 @@ def _compute_files(
             'interpolation': given.interpolation,
         },
         suffix=suffix,
-        workers=int(workers) if workers and is_count else None,
-        scheduler=None if is_count else workers,
+        workers=processes,
+        scheduler=workers if processes is None else None,
     )
     try:
         with raised(), progress('Computing') as update:
@@ -192,23 +152,25 @@ def _compute_files(
     except KeyboardInterrupt:
         show_remarks(('What is done is kept; the same command with --resume goes on.',))
         raise
-    show_remarks(summary.remarks)
     rate = number(summary.samples / max(summary.seconds, 1e-9), 3)
     text = (
         f'{folder}: {summary.computed} computed, {summary.kept} kept, {summary.failed} failed '
         f'of {summary.total}; {summary.samples} samples in {number(summary.seconds, 3)} s'
-        + f' ({rate} per second)'
-        * bool(summary.samples)
-    )
+    ) + f' ({rate} per second)' * bool(summary.samples)
     show(Answer([text], {**vars(summary), 'output': folder}), as_json)
     if summary.failed:
-        lines = []
-        if summary.errors is not None:
-            with summary.errors.open(encoding='utf-8') as file:
-                records = [json.loads(line) for line in islice(file, _MOST_ERRORS)]
-            lines = [f'  {record["input"]}: {record["message"]}' for record in records]
-            lines.append(f'All errors: {summary.errors}')
-        raise RequestError(
-            f'{summary.failed} of {summary.total} could not be computed; with --resume they are '
-            'tried again.\n' + '\n'.join(lines)
-        )
+        raise RequestError(_failures(summary))
+
+
+def _failures(summary: BatchSummary) -> str:
+    """How many files failed, and the first of them with their errors."""
+    lines = [
+        f'{summary.failed} of {summary.total} could not be computed; with --resume they are '
+        'tried again.'
+    ]
+    if summary.errors is not None:
+        with summary.errors.open(encoding='utf-8') as file:
+            records = [json.loads(line) for line in islice(file, _MOST_ERRORS)]
+        lines += [f'  {record["input"]}: {record["message"]}' for record in records]
+        lines.append(f'All errors: {summary.errors}')
+    return '\n'.join(lines)

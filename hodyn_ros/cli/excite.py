@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hodyn_ros.analysis.limits import limited, no_limit, unlimited
-from hodyn_ros.cli.output import progress, show
+from hodyn_ros.cli.output import progress
 from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.files import Samples, compute, write_results
@@ -90,23 +90,20 @@ def excite(
         f'of {number(effort_noise)} N m:',
         Table('', _DEVIATIONS, _deviations(found)),
         Table('', _USED, used),
-        no_limit(without) if without else '',
+        no_limit(without),
         f'Written: {output} ({len(results)} samples)',
     ]
     data = {
-        'robot': model.name,
         'target': target,
         'output': output,
         'samples': len(results),
         'duration': found.duration,
         'condition': found.condition,
         'std': dict(zip(found.names, found.std)),
-        'limits_from': problem.limits_from,
         'used': used,
         'unlimited': without,
-        'provenance': model.provenance.lines(),
     }
-    show(Answer(parts, data), as_json)
+    problem.show(Answer(parts, data), as_json)
 
 
 def _deviations(found: Excitation) -> list[dict[str, Any]]:
@@ -119,7 +116,13 @@ def _deviations(found: Excitation) -> list[dict[str, Any]]:
     rows = []
     for kind, places in kinds.items():
         worst = max(places, key=found.std.__getitem__)
-        median, largest = float(np.median(found.std[places])), float(found.std[worst])
-        row = kind, len(places), median, largest, found.names[worst]
-        rows.append(dict(zip((column.key for column in _DEVIATIONS), row)))
+        rows.append(
+            {
+                'parameters': kind,
+                'number': len(places),
+                'median': float(np.median(found.std[places])),
+                'largest': float(found.std[worst]),
+                'of': found.names[worst],
+            }
+        )
     return rows

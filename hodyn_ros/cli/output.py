@@ -7,19 +7,25 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hodyn_ros.display import Answer
 from hodyn_ros.errors import RequestError
+from hodyn_ros.files import Samples
 from hodyn_ros.files.files import Replacement
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PICTURES = ('.png', '.pdf', '.svg')
 """Suffixes of pictures."""
 PAGES = ('.html', '.htm')
 """Suffixes of reports."""
+_DPI = 120  # pixels per inch
 
 
 def instant(time: float) -> str:
@@ -37,15 +43,33 @@ def instant(time: float) -> str:
     return number(time) if abs(time) < 1e5 else f'{time:.3f}'
 
 
+def span(samples: Samples) -> str:
+    """Write how many samples there are, and from when to when.
+
+    Parameters
+    ----------
+    samples : Samples
+
+    Returns
+    -------
+    str
+    """
+    start, end = map(instant, samples.times[[0, -1]].tolist())
+    return f'{len(samples)} samples from {start} s to {end} s'
+
+
 def show(answer: Answer, as_json: bool) -> None:
     """Print an answer.
 
     Parameters
     ----------
     answer : Answer
+        People get the remarks of its data on the standard error stream.
     as_json : bool
         As JSON, for programs; otherwise for people.
     """
+    if not as_json:
+        show_remarks(answer.data.get('remarks', ()))
     click.echo(answer.json if as_json else str(answer))
 
 
@@ -97,6 +121,49 @@ def progress(label: str) -> Iterator[Callable[..., None]]:
         yield update
 
 
+def check_picture(path: Path, suffixes: Sequence[str] = (*PICTURES, *PAGES)) -> None:
+    """Refuse, before long work, a picture or page that cannot be made at its end.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    suffixes : sequence of str
+        Those that are possible.
+
+    Raises
+    ------
+    RequestError
+        If the suffix is another one, or no file can be written there.
+    ResourceError
+        If what draws it is not installed.
+    """
+    from hodyn_ros.plotting.figures import figure_library
+    from hodyn_ros.plotting.report import report_libraries
+
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        raise RequestError(
+            f'{path}: expected a name that ends with {" or ".join(suffixes)}.'
+        )
+    _refuse_unwritable(path)
+    report_libraries() if suffix in PAGES else figure_library()
+
+
+def save(path: Path, content: Figure | str) -> None:
+    """Write a picture or a text: whole, or not at all.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    content : matplotlib.figure.Figure or str
+    """
+    with written(path) as target:
+        if isinstance(content, str):
+            target.write_text(content, encoding='utf-8', errors='replace')
+        else:
+            content.savefig(target, dpi=_DPI)
+
+
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Refuse a place where no file can be written, then write it: whole, or not at all.
@@ -119,12 +186,7 @@ def written(path: Path) -> Iterator[Path]:
     OSError
         If writing fails, with the path.
     """
-    if path.is_dir():
-        raise RequestError(
-            f'{path} is a folder, expected a new name for what is to be written.'
-        )
-    if path.exists() and not os.access(path, os.W_OK):
-        raise RequestError(f'{path} cannot be written: permission denied.')
+    _refuse_unwritable(path)
     replacement = Replacement(path)
     try:
         yield replacement.path
@@ -136,3 +198,13 @@ def written(path: Path) -> Iterator[Path]:
         raise
     finally:
         replacement.discard()
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Refuse folders, and files that are not ours."""
+    if path.is_dir():
+        raise RequestError(
+            f'{path} is a folder, expected a new name for what is to be written.'
+        )
+    if path.exists() and not os.access(path, os.W_OK):
+        raise RequestError(f'{path} cannot be written: permission denied.')

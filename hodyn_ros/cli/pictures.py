@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
@@ -23,18 +23,18 @@ from hodyn_ros.analysis.limits import (
     unlimited,
     violations_of,
 )
-from hodyn_ros.cli.output import PAGES, PICTURES, show_remarks, written
+from hodyn_ros.cli.output import PAGES, check_picture, save, show_remarks, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples
-from hodyn_ros.plotting.figures import figure_library
-from hodyn_ros.plotting.report import report_libraries
 from hodyn_ros.plotting.scene import Scene, view_library
 from hodyn_ros.resources import optional_import_module
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _BY_JOINT = ('efforts', 'motion', 'portraits')
 
-_DPI = 120  # pixels per inch
 _MOST_JOINTS = 12  # More of them on a picture cannot be read.
 
 # Of a live view: what comes is handed on in parts, which in files are the larger the fewer.
@@ -62,74 +62,66 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None) 
         If suffix, joints or kind do not fit.
     """
     path = output or Path(f'{given.motion.stem or "motion"}_{kind}.png')
+    check_picture(path)
     if path.suffix.lower() in PAGES:
         _report(given, path)
         return
-    if path.suffix.lower() not in PICTURES:
-        raise RequestError(
-            f'{path}: expected a name that ends with {" or ".join(PICTURES)}, or .html for a '
-            'report.'
-        )
     if joints and kind not in _BY_JOINT:
         raise RequestError(
             f'--joint chooses joints, which a picture of the kind {kind} has not.'
         )
-    figure_library()  # or the work would be done for nothing
-    with written(path) as target:
-        problem = load_problem(given)
-        if kind == 'motors' and problem.actuators is None:
-            raise RequestError(
-                'A picture of motors needs to know them: --config FILE with actuators.'
-            )
-        results = problem.results()
-        show_remarks(results.remarks)
-        model, limits = problem.model, problem.limits
-        quantities = limited(model, results, **problem.limiting)
-        violations = violations_of(quantities)
-        chosen = list(joints) or None
-        if chosen is None and model.n_joints > _MOST_JOINTS and kind in _BY_JOINT:
-            chosen = busiest_joints(quantities, _MOST_JOINTS)
-            drawn = f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn'
-            show_remarks(
-                (
-                    f'{drawn} that come nearest to one of their limits; '
-                    '--joint chooses others.',
-                )
-            )
-        if kind in _BY_JOINT:
-            draw = getattr(plotting, f'plot_{kind}')
-            figure = draw(model, results, limits, chosen, violations)
-        elif kind == 'motors':
-            figure = plotting.plot_motors(
-                model, results, problem.motor_limits, violations=violations
-            )
-        else:
-            figure = plotting.plot_energy(model, results)
-        figure.savefig(target, dpi=_DPI)
+    problem = load_problem(given)
+    if kind == 'motors' and problem.actuators is None:
+        raise RequestError(
+            'A picture of motors needs to know them: --config FILE with actuators.'
+        )
+    results = problem.results()
+    show_remarks(results.remarks)
+    save(path, _drawn(problem, results, kind, joints))
     click.echo(f'Written: {path}')
+
+
+def _drawn(problem: Problem, results: Samples, kind: str, joints: Sequence[str]) -> Figure:
+    """Figure of a kind, of some joints where it is one of joints."""
+    model = problem.model
+    if kind == 'energy':
+        return plotting.plot_energy(model, results)
+    if kind == 'motors':
+        return plotting.plot_motors(
+            model, results, problem.motor_limits, actuators=problem.actuators
+        )
+    if not joints and model.n_joints > _MOST_JOINTS:
+        joints = busiest_joints(limited(model, results, **problem.limiting), _MOST_JOINTS)
+        remark = (
+            f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn that come nearest to one of '
+            'their limits; --joint chooses others.'
+        )
+        show_remarks((remark,))
+    draw = {
+        'efforts': plotting.plot_efforts,
+        'motion': plotting.plot_motion,
+        'portraits': plotting.plot_portraits,
+    }[kind]
+    return draw(model, results, problem.limits, joints or None)
 
 
 def _report(given: Given, path: Path) -> None:
     """Write a report as one HTML file."""
-    report_libraries()  # or the work would be done for nothing
-    with written(path) as target:
-        problem = load_problem(given)
-        results = problem.results()
-        quantities = limited(problem.model, results, **problem.limiting)
-        violations = violations_of(quantities)
-        # Folders are private.
-        file = problem.config.sources.get('limits', '')
-        limits_from = problem.limits_from.replace(file, Path(file).name)
-        text = plotting.html_report(
-            problem.model,
-            results,
-            **problem.limiting,
-            violations=violations,
-            remarks=(f'Limits: {limits_from}.',),
-            title=f'{problem.model.name}: {given.motion.name}',
-        )
-        target.write_text(text, encoding='utf-8', errors='replace')
-    count = len(violations) + (results.continuous_order < 0)
+    problem = load_problem(given)
+    results = problem.results()
+    quantities = limited(problem.model, results, **problem.limiting)
+    # Folders are private.
+    file = problem.config.sources.get('limits', '')
+    limits_from = problem.limits_from.replace(file, Path(file).name)
+    page = plotting.html_report(
+        problem.model,
+        results,
+        **problem.limiting,
+        remarks=(f'Limits: {limits_from}.',),
+        title=f'{problem.model.name}: {given.motion.name}',
+    )
+    save(path, page)
+    count = len(violations_of(quantities)) + (results.continuous_order < 0)
     without = unlimited(quantities, problem.actuators)
     limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded'
     if not count:

@@ -15,7 +15,8 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.cli.config import DESCRIPTION, Config, read_config
-from hodyn_ros.cli.output import show_remarks
+from hodyn_ros.cli.output import show, show_remarks
+from hodyn_ros.display import Answer
 from hodyn_ros.errors import ActuatorError, AmbiguousNameError, ModelError, RequestError
 from hodyn_ros.files import Samples, compute, read_motion
 from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
@@ -112,6 +113,22 @@ class Problem:
         """
         names = ('limits', 'actuators', 'motor_limits')
         return {name: getattr(self, name) for name in names}
+
+    def show(self, answer: Answer, as_json: bool) -> None:
+        """Print an answer on the robot, which programs get with its limits and provenance.
+
+        Parameters
+        ----------
+        answer : Answer
+        as_json : bool
+            As `show` of `hodyn_ros.cli.output`.
+        """
+        robot = {
+            'robot': self.model.name,
+            'limits_from': self.limits_from,
+            'provenance': self.model.provenance.lines(),
+        }
+        show(Answer(answer.parts, {**robot, **answer.data}), as_json)
 
     def samples(self) -> Samples:
         """All samples of the motion.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hodyn_ros.analysis.limits import kept, limited, unlimited, violations_of
-from hodyn_ros.cli.output import progress, show, show_remarks
+from hodyn_ros.cli.output import progress, show_remarks
 from hodyn_ros.cli.problem import ORDER, Given, Problem, load_problem
 from hodyn_ros.display import Answer
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -24,7 +23,7 @@ from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.violations import Quantity
 from hodyn_ros.names import name_of, number, unit_of
-from hodyn_ros.retiming.scaling import TimedMotion, stretched
+from hodyn_ros.retiming.scaling import stretched
 from hodyn_ros.retiming.timing import NewTiming, new_timing
 
 # What holds between the samples of a file, of any kind: not where it is known, and where it is.
@@ -76,7 +75,7 @@ def retime(
         )
     if output is not None:
         write_results(output, results)
-    show(_answer(problem, timing, results, quantities, output), as_json)
+    problem.show(_answer(problem, timing, results, quantities, output), as_json)
     if output is not None and not as_json:
         show_remarks((_EXECUTION[timing.motion is not None],))
 
@@ -128,18 +127,16 @@ def _answer(
     if output is not None:
         lines.append(f'Written: {output} ({len(results)} samples)')
     data = {
-        'robot': model.name,
         'motion': results.name,
         'output': output,
         'samples': len(results),
-        'limits_from': problem.limits_from,
         'duration_before': timing.duration_before,
         'duration': timing.duration,
         **of_kind,
         'limiting': timing.limiting,
         'unlimited': missing,
-        'provenance': model.provenance.lines(),
         'effort_ddot_by_default': by_default,
+        'remarks': results.remarks,
     }
     return Answer(['\n'.join(lines)], data)
 
@@ -147,7 +144,7 @@ def _answer(
 def _retimed(
     problem: Problem, uniform: bool, slower_only: bool
 ) -> tuple[NewTiming, Samples]:
-    """New timing of a motion, and what it makes of it; remarks are shown on the way.
+    """New timing of a motion, and what it makes of it.
 
     Parameters
     ----------
@@ -158,39 +155,78 @@ def _retimed(
     -------
     timing : NewTiming
     results : Samples
-        Efforts and motors in the new timing.
+        Efforts and motors in the new timing, with the remarks on the motion.
+
+    Raises
+    ------
+    RequestError
+        If orders that limits need are not known at some samples.
     """
-    model, options = problem.model, {**problem.limiting, 'slower_only': slower_only}
-    options['rate'] = problem.given.rate
-    if uniform or slower_only:
-        before = problem.results()
-        fields = {name: getattr(before, name) for name in ('name', 'start', 'source')}
-    path, remarks = None, tuple[str, ...]()
+    model, path, before, fields = problem.model, None, None, dict[str, Any]()
+    options: dict[str, Any] = {
+        **problem.limiting,
+        'slower_only': slower_only,
+        'rate': problem.given.rate,
+    }
     if not uniform:
         seen = _inspected_path(problem)
         path, known = curve_through(model, seen, is_path=True)
-        remarks = known.remarks
-    wrenches: list[Wrench] = []
-    with nullcontext() if uniform else progress('Looking for the fastest timing'):
-        if uniform or slower_only:
-            timing, wrenches = _new_timing(problem, path, before, options)
-        else:
+        fields = {'name': seen.samples.name, 'source': 'given', 'remarks': known.remarks}
+    if uniform or slower_only:
+        before = problem.results()
+        options |= {'timing': 'uniform' if uniform else 'path', **_as_it_is(before)}
+    try:
+        with progress('Looking for a timing'):
             timing = new_timing(model, path, **options)
-    if timing.factor is None:
-        fields = {'name': seen.samples.name, 'source': 'given'}
-    else:
-        remarks = before.remarks
-    show_remarks(remarks)
+    except MotionError as error:
+        if before is None:
+            raise
+        orders = known_orders(before.motion)
+        if (lowest := int(orders.min())) == before.motion.shape[1]:
+            raise
+        raise RequestError(
+            f'{before.name}: {MOTION[lowest]} and more are not known at '
+            f'{np.count_nonzero(orders == lowest)} of {len(before)} samples, so that limits which '
+            'need them cannot be kept there. Cut these samples off, or leave such limits out of '
+            '--config; accelerations are needed in any case.'
+        ) from error
     motion = timing.samples[:, : ORDER + 3]
-    applied = [
-        replace(wrench, values=np.asarray(wrench.values)[:, : motion.shape[1] - 2])
-        for wrench in wrenches
-    ]
-    along = Samples.of_model(model, timing.times, motion, wrenches=tuple(applied), **fields)
-    found = compute(
+    if timing.factor is not None and before is not None:
+        names = ('name', 'start', 'source', 'remarks')
+        fields = {name: getattr(before, name) for name in names}
+        fields['wrenches'] = tuple(
+            _of_orders(
+                replace(wrench, values=stretched(wrench.values, timing.factor)),
+                motion.shape[1] - 2,
+            )
+            for wrench in options['wrench']
+        )
+    along = Samples.of_model(model, timing.times, motion, **fields)
+    results = compute(
         model, along, actuators=problem.actuators, order=ORDER, derivatives='given'
     )
-    return timing, replace(found, remarks=())
+    return timing, replace(results, remarks=fields['remarks'])
+
+
+def _as_it_is(before: Samples) -> dict[str, Any]:
+    """Options of `new_timing` for samples that are stretched, or stay as they are."""
+    # An order that is lacking at one sample is not used at any.
+    lowest = int(known_orders(before.motion).min())
+    wrenches = [_of_orders(wrench, max(lowest - 2, 1)) for wrench in before.wrenches]
+    return {
+        'given': (before.times, before.motion[:, :lowest]),
+        'wrench': wrenches,
+        # Estimates are made of each sample alone, and wrenches known there only.
+        'is_executed': before.source != 'measured'
+        and not wrenches
+        and len(before) > 1
+        and lowest > 2,
+    }
+
+
+def _of_orders(wrench: Wrench, orders: int) -> Wrench:
+    """Wrench with so many orders at most."""
+    return replace(wrench, values=np.asarray(wrench.values)[:, :orders])
 
 
 def _inspected_path(problem: Problem) -> Inspected:
@@ -221,64 +257,3 @@ def _inspected_path(problem: Problem) -> Inspected:
             'Use --uniform, or leave their columns out.'
         )
     return seen
-
-
-def _new_timing(
-    problem: Problem, path: TimedMotion | None, before: Samples, options: Mapping[str, Any]
-) -> tuple[NewTiming, list[Wrench]]:
-    """New timing of samples as they are known, or of their path, and their wrenches in it.
-
-    Parameters
-    ----------
-    problem : Problem
-    path : function of time, or None
-        None: the samples are stretched.
-    before : Samples
-        The motion as it is.
-    options : mapping of str to object
-        Of `new_timing`.
-
-    Returns
-    -------
-    timing : NewTiming
-    wrenches : list of Wrench
-
-    Raises
-    ------
-    RequestError
-        If orders that limits need are not known at some samples.
-    """
-    # An order that is lacking at one sample is not used at any.
-    known = known_orders(before.motion)
-    lowest = int(known.min())
-    wrenches = [
-        replace(wrench, values=np.asarray(wrench.values)[:, : max(lowest - 2, 1)])
-        for wrench in before.wrenches
-    ]
-    # Estimates are made of each sample alone, and wrenches known there only.
-    is_executed = (
-        before.source != 'measured' and not wrenches and len(before) > 1 and lowest > 2
-    )
-    try:
-        timing = new_timing(
-            problem.model,
-            path,
-            **options,
-            timing='uniform' if path is None else 'path',
-            given=(before.times, before.motion[:, :lowest]),
-            wrench=wrenches,
-            is_executed=is_executed,
-        )
-    except MotionError as error:
-        if lowest == before.motion.shape[1]:
-            raise
-        raise RequestError(
-            f'{before.name}: {MOTION[lowest]} and more are not known at '
-            f'{np.count_nonzero(known == lowest)} of {len(before)} samples, so that limits which '
-            'need them cannot be kept there. Cut these samples off, or leave such limits out of '
-            '--config; accelerations are needed in any case.'
-        ) from error
-    factor = timing.factor or 1.0
-    return timing, [
-        replace(wrench, values=stretched(wrench.values, factor)) for wrench in wrenches
-    ]

@@ -215,7 +215,7 @@ def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
     except ActuatorError as error:
         raise ControlError(str(error)) from None
     for name, actuator in actuators.by_joint.items():
-        if actuator.needs_times:
+        if getattr(actuator, 'damping', 0.0):
             raise ControlError(
                 f'The spring of joint {name!r} has a damper, expected none: with it, torques of '
                 'the motor act on a lower derivative of the motion of the link. Small damping may '

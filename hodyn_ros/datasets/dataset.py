@@ -7,7 +7,7 @@ import io
 import os
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import FunctionType
@@ -19,6 +19,7 @@ from hodyn_ros.errors import BatchError
 from hodyn_ros.files.compute import refuse_other_robot
 from hodyn_ros.files.derivatives import How
 from hodyn_ros.files.files import SUFFIXES
+from hodyn_ros.files.formats import Wanted
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
 
 _OPTIONS = {
-    'reading': ('topic', 'joint_names', 'index', 'expressed_in', 'acting'),
+    'reading': tuple(item.name for item in fields(Wanted)),
     'computing': ('order', 'derivatives', 'interpolation', 'rate', 'estimator'),
 }
 

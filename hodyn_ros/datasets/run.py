@@ -21,7 +21,7 @@ from typing import Any
 
 from hodyn_ros.datasets.dataset import DatasetRun
 from hodyn_ros.datasets.inputs import find_inputs, input_state
-from hodyn_ros.datasets.workers import Job, Outcome, Task, outcomes
+from hodyn_ros.datasets.workers import Job, MotionTask, Outcome, outcomes
 from hodyn_ros.errors import BatchError
 
 try:
@@ -122,7 +122,9 @@ def process_files(
     found = find_inputs(run.inputs, output, run.suffix)
     with _locked(output):
         records = _Records(output, run.made_with())
-        tasks = records.begin([Task(motion, input_state(motion.path)) for motion in found])
+        tasks = records.begin(
+            [MotionTask(motion, input_state(motion.path)) for motion in found]
+        )
         counts = Counter(kept=len(found) - len(tasks), computed=0, failed=0, samples=0)
         said: dict[str, list[str]] = {}
 
@@ -204,9 +206,9 @@ class _Records:
         self.temporary = hidden / 'runs' / uuid.uuid4().hex
         self.remarks: list[str] = []
 
-    def begin(self, tasks: list[Task]) -> list[Task]:
+    def begin(self, tasks: list[MotionTask]) -> list[MotionTask]:
         """Tasks of which no result holds; what earlier runs have left of them is removed."""
-        records, open_tasks = self._read(), list[Task]()
+        records, open_tasks = self._read(), list[MotionTask]()
         reasons: Counter[str] = Counter()
         for task in tasks:
             path, record = self._result(task), records.get(task.motion.output)
@@ -233,7 +235,7 @@ class _Records:
                 self._result(task).unlink(missing_ok=True)
         return open_tasks
 
-    def add(self, task: Task, outcome: Outcome) -> None:
+    def add(self, task: MotionTask, outcome: Outcome) -> None:
         """Record a result that has its final name, or the error in its place."""
         path, record = self._path, self._record(task, outcome.size)
         if outcome.error is not None:
@@ -246,10 +248,10 @@ class _Records:
                 f'{task.motion.output}: {path} cannot be written: {error}'
             ) from error
 
-    def _result(self, task: Task) -> Path:
+    def _result(self, task: MotionTask) -> Path:
         return self._output / task.motion.output
 
-    def _record(self, task: Task, size: int) -> dict[str, Any]:
+    def _record(self, task: MotionTask, size: int) -> dict[str, Any]:
         made_with = {**self._made_with, 'the input': repr(task.state)}
         return {'output': task.motion.output, 'bytes': size, 'made_with': made_with}
 

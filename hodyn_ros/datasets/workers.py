@@ -60,7 +60,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Task:
+class MotionTask:
     """A result that is to be made."""
 
     motion: MotionFile
@@ -88,16 +88,18 @@ class Outcome:
         return cls(error=record)
 
 
-Outcomes = Generator[tuple[Task, Outcome], None, None]
+Outcomes = Generator[tuple[MotionTask, Outcome], None, None]
 
 
-def outcomes(job: Job, tasks: Sequence[Task], workers: int, scheduler: Any) -> Outcomes:
+def outcomes(
+    job: Job, tasks: Sequence[MotionTask], workers: int, scheduler: Any
+) -> Outcomes:
     """Do tasks and yield their outcomes, in any order and each exactly once.
 
     Parameters
     ----------
     job : Job
-    tasks : sequence of Task
+    tasks : sequence of MotionTask
     workers : int
         Processes of this machine; up to one: this process does all.
     scheduler : str, distributed.Client or None
@@ -105,7 +107,7 @@ def outcomes(job: Job, tasks: Sequence[Task], workers: int, scheduler: Any) -> O
 
     Yields
     ------
-    task : Task
+    task : MotionTask
     outcome : Outcome
 
     Raises
@@ -132,13 +134,13 @@ def outcomes(job: Job, tasks: Sequence[Task], workers: int, scheduler: Any) -> O
         yield from _by_cluster(packed, tasks, scheduler)
 
 
-def execute(job: Job, task: Task) -> Outcome:
+def execute(job: Job, task: MotionTask) -> Outcome:
     """Make a result, or find out why there is none.
 
     Parameters
     ----------
     job : Job
-    task : Task
+    task : MotionTask
 
     Returns
     -------
@@ -201,7 +203,7 @@ def _unpacked(packed: bytes) -> Job:
     return job
 
 
-def _execute_packed(packed: bytes, task: Task | None) -> Outcome:
+def _execute_packed(packed: bytes, task: MotionTask | None) -> Outcome:
     """Make a result; without a task, only what is needed to do so."""
     job = _unpacked(packed)
     return Outcome() if task is None else execute(job, task)
@@ -210,13 +212,13 @@ def _execute_packed(packed: bytes, task: Task | None) -> Outcome:
 def _shared(
     executor: Executor,
     packed: bytes,
-    tasks: Iterable[Task],
+    tasks: Iterable[MotionTask],
     width: Callable[[], int],
     deadly: type[Exception],
-) -> Generator[tuple[Task, Outcome], None, list[Task]]:
+) -> Generator[tuple[MotionTask, Outcome], None, list[MotionTask]]:
     """Do tasks by an executor, up to `width()` at a time; tasks whose worker died are returned."""
-    source, lost = iter(tasks), list[Task]()
-    under_way: dict[Future[Outcome], Task] = {}
+    source, lost = iter(tasks), list[MotionTask]()
+    under_way: dict[Future[Outcome], MotionTask] = {}
     while True:
         free = 0 if lost and deadly is BrokenExecutor else max(1, width()) - len(under_way)
         for task in islice(source, max(0, free)):
@@ -243,13 +245,13 @@ def _shared(
                 yield task, outcome
 
 
-def _died(task: Task) -> tuple[Task, Outcome]:
+def _died(task: MotionTask) -> tuple[MotionTask, Outcome]:
     """Outcome of a task that no worker survives."""
     text = 'Worker processes died of this file. They may have run out of memory; try fewer.'
     return task, Outcome.failed(BatchError(text))
 
 
-def _by_processes(packed: bytes, tasks: Sequence[Task], workers: int) -> Outcomes:
+def _by_processes(packed: bytes, tasks: Sequence[MotionTask], workers: int) -> Outcomes:
     """Tasks by processes of this machine, which end with this one, however it ends."""
     source = iter(tasks)
     while True:
@@ -339,7 +341,7 @@ def _end_with(connection: Connection) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _by_cluster(packed: bytes, tasks: Sequence[Task], scheduler: Any) -> Outcomes:
+def _by_cluster(packed: bytes, tasks: Sequence[MotionTask], scheduler: Any) -> Outcomes:
     """Tasks by the workers of a Dask cluster, which may come and go."""
     need = 'A Dask cluster needs distributed'
     library = optional_import_module('distributed', need, 'cluster', BatchError)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.engine.engine import compute, quick
 from hodyn_ros.engine.program import KINETIC_ENERGY, POTENTIAL_ENERGY
-from hodyn_ros.engine.requests import Request
+from hodyn_ros.engine.requests import KernelRequest
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.model.robot import RobotModel
@@ -70,7 +70,7 @@ def _energy(model: RobotModel, motion: ArrayLike, name: str, lowest_K: int) -> A
     if result is not None:
         return result
     samples = Arguments(model, motion, lowest_K)
-    request = Request(name, samples.K)
+    request = KernelRequest(name, samples.K)
 
     def find(part: Batch, found: Array) -> bool:
         if not is_finite(part.motion):

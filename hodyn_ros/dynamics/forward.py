@@ -25,7 +25,7 @@ from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
 from hodyn_ros.engine.engine import compute, engine_of, has_articulated_bodies, quick
 from hodyn_ros.engine.program import FORWARD, SINGULAR
-from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, Request
+from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, KernelRequest
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.motions import motion_array, overflow
@@ -101,7 +101,7 @@ def forward_dynamics(
     check_choice('algorithm', algorithm, ALGORITHMS, HodynError)
     given = given_efforts(model, state, effort, wrench)
     m, n = given.whole.others[0].shape[1:]
-    request = _request(model, algorithm, Request(FORWARD, m + 2, given.links))
+    request = _request(model, algorithm, KernelRequest(FORWARD, m + 2, given.links))
 
     def find(part: Batch, found: Array) -> bool:
         done = compute(model, request, part.motion, part.packed(), found)
@@ -122,7 +122,7 @@ def _refused(model: RobotModel, part: Batch, free: Sequence[int] | None = None) 
     return False
 
 
-def _request(model: RobotModel, algorithm: str, request: Request) -> Request:
+def _request(model: RobotModel, algorithm: str, request: KernelRequest) -> KernelRequest:
     """What the engine is asked for; its kernel is made at once for an algorithm by name."""
     if algorithm == 'articulated_bodies' and not has_articulated_bodies(model, request):
         raise HodynError(
@@ -202,7 +202,7 @@ def hybrid_dynamics(
     part = given.whole
     whole, efforts = part.motion.copy(), part.others[0].copy()
     found, m = np.empty_like(efforts), efforts.shape[1]
-    request = Request(FORWARD, m + 2, given.links, prescribed=tuple(which))
+    request = KernelRequest(FORWARD, m + 2, given.links, prescribed=tuple(which))
     done = compute(model, request, part.motion, part.packed(), found)
     if done is None:
         whole = _order_by_order(model, given, whole, free)

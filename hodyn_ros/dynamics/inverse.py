@@ -16,7 +16,7 @@ from hodyn_ros.dynamics.formulations import FORMULATIONS, spatial
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_on_bodies
 from hodyn_ros.engine.engine import HIGHEST_ORDER, Engine, engine_of, quick
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, Request
+from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, EFFORTS, KernelRequest
 from hodyn_ros.errors import HodynError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, with_closed_positions
@@ -338,7 +338,7 @@ def _computation(
         return _Computation(model, formulation)
     single = single and model.closure is None
     form = ENGINE.get(algorithm)
-    request = Request(EFFORTS, samples.K, samples.links, form=form, single=single)
+    request = KernelRequest(EFFORTS, samples.K, samples.links, form=form, single=single)
 
     def kernel(engine: Engine) -> Kernel | None:
         return (

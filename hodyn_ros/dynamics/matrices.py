@@ -22,7 +22,7 @@ from hodyn_ros.engine.program import (
     REGRESSOR,
     WEIGHT,
 )
-from hodyn_ros.engine.requests import Request
+from hodyn_ros.engine.requests import KernelRequest
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocities
@@ -148,7 +148,7 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     Returns
     -------
     ndarray
-        The leading axes of the motion, then the shape of `Request.shape`.
+        The leading axes of the motion, then the shape of `KernelRequest.shape`.
 
     Raises
     ------
@@ -161,13 +161,15 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3}.get(name, 2)
     samples = Arguments(model, motion, lowest_K)
     find = _of_tree if model.closure is None else _of_loops
-    shape = Request(name, samples.K).shape(model)
+    shape = KernelRequest(name, samples.K).shape(model)
     return samples.compute(partial(find, model, name), shape)
 
 
 def _of_tree(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     """Quantity of the joints of a tree; says whether motion and quantity are finite."""
-    done = compute(model, Request(name, part.motion.shape[1]), part.motion, None, found)
+    done = compute(
+        model, KernelRequest(name, part.motion.shape[1]), part.motion, None, found
+    )
     if done is not None or not is_finite(part.motion):
         return bool(done)
     coordinates, selection = body_coordinates(model, part.motion), selection_of(model)

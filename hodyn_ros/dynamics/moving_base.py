@@ -23,7 +23,7 @@ from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of
 from hodyn_ros.engine.engine import compute
 from hodyn_ros.engine.program import FLOATING, MOVING
-from hodyn_ros.engine.requests import Request
+from hodyn_ros.engine.requests import KernelRequest
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, Loads
 from hodyn_ros.kinematics.closed_loops import through_tree
@@ -111,7 +111,7 @@ def moving_base_inverse_dynamics(
 def _needed(model: RobotModel, part: Batch) -> Array:
     """Wrench on the base and joint efforts, (N, K-2, 6 + n), of its twist and -g in its axes."""
     tree, motion, of_independent = through_tree(model, part.motion)
-    request = Request(MOVING, motion.shape[1], tuple(link for link, _ in part.loads))
+    request = KernelRequest(MOVING, motion.shape[1], tuple(link for link, _ in part.loads))
     result = np.empty((len(motion), *request.shape(tree)))
     if not compute(tree, request, motion, part.packed(), result):
         raise overflow(part.motion)
@@ -181,7 +181,7 @@ def floating_base_forward_dynamics(
         )
     given = given_efforts(model, state, asked, wrench, (on_base, V, up))
     found = np.empty((given.N, m, model.n_joints + 6))
-    part, request = given.whole, Request(FLOATING, m + 2, given.links)
+    part, request = given.whole, KernelRequest(FLOATING, m + 2, given.links)
     done = compute(model, request, part.motion, part.packed(), found)
     if done is None:
         given.refuse_not_finite()
@@ -226,7 +226,7 @@ def _order_by_order(model: RobotModel, part: Batch) -> Array:
     return motion[:, 2:]
 
 
-def _refuse_singular(model: RobotModel, part: Batch, request: Request) -> None:
+def _refuse_singular(model: RobotModel, part: Batch, request: KernelRequest) -> None:
     """Refuse mass matrices that are singular: of the joints, or together with the base.
 
     Whether that of the base is shows at rest, where nothing overflows.

@@ -14,7 +14,7 @@ from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
 from hodyn_ros.engine.engine import compute, quick
 from hodyn_ros.engine.joint_friction import friction_laws
 from hodyn_ros.engine.program import PARTIALS
-from hodyn_ros.engine.requests import Request
+from hodyn_ros.engine.requests import KernelRequest
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocity_partials
 from hodyn_ros.lie import Jet
@@ -65,17 +65,19 @@ def inverse_dynamics_derivatives(
         return found
     samples = Arguments(model, motion, loads=loads_of(model, wrench))
     model.kept(friction_laws)  # refuses those that are not of this package
-    request = Request(PARTIALS, samples.K, samples.links)
+    request = KernelRequest(PARTIALS, samples.K, samples.links)
     find = _of_tree if model.closure is None else _of_loops
     return samples.compute(partial(find, model, request), request.shape(model))
 
 
-def _of_tree(model: RobotModel, request: Request, part: Batch, result: Array) -> bool:
+def _of_tree(model: RobotModel, request: KernelRequest, part: Batch, result: Array) -> bool:
     """Partial derivatives of the efforts of a tree; says whether all numbers are finite."""
     return bool(compute(model, request, part.motion, part.packed(), result))
 
 
-def _of_loops(model: RobotModel, request: Request, part: Batch, result: Array) -> bool:
+def _of_loops(
+    model: RobotModel, request: KernelRequest, part: Batch, result: Array
+) -> bool:
     """Partial derivatives of the efforts of the independent joints of closed loops.
 
     With those P of the tree's efforts Q and the velocities G,

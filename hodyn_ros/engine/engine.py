@@ -1,6 +1,6 @@
 """The compiled kernels of a model: made on request, in the background, or in advance.
 
-A `requests.Request` says what is computed from a motion. What records programs and compiles them
+A `KernelRequest` says what is computed from a motion. What records programs and compiles them
 is imported when it is needed.
 
 A forked process has the locks of its parent as they were, but not the threads that would release
@@ -33,7 +33,7 @@ from hodyn_ros.engine.requests import (
     COMPILED_ROBOT,
     COMPILED_TREE,
     EFFORTS,
-    Request,
+    KernelRequest,
 )
 from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
@@ -78,7 +78,7 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     ----------
     model : RobotModel
     what : Hashable
-        A name of `Request.quick_names`: a quantity; of efforts the links and choices of some
+        A name of `KernelRequest.quick_names`: a quantity; of efforts the links and choices of some
         wrenches in a row; a quantity of a link, the link and an expression.
     first, second : object
         The first arrays that the call takes.
@@ -230,7 +230,7 @@ class Compiler(Generic[Asked, Code]):
             )
 
 
-class Engine(Compiler[Request, 'Kernel']):
+class Engine(Compiler[KernelRequest, 'Kernel']):
     """Programs and kernels of one model, kept by their requests.
 
     Parameters
@@ -241,10 +241,10 @@ class Engine(Compiler[Request, 'Kernel']):
     def __init__(self, model: Mechanism) -> None:
         super().__init__(model.name)
         self._model = model
-        self._programs: dict[Request, RobotProgram] = {}
-        self._runs: dict[Request, Run | None] = {}
+        self._programs: dict[KernelRequest, RobotProgram] = {}
+        self._runs: dict[KernelRequest, Run | None] = {}
 
-    def program(self, request: Request) -> RobotProgram:
+    def program(self, request: KernelRequest) -> RobotProgram:
         """Program of a request, recorded once.
 
         Raises
@@ -262,7 +262,7 @@ class Engine(Compiler[Request, 'Kernel']):
             self._programs[request] = program
         return program
 
-    def run(self, request: Request) -> Run | None:
+    def run(self, request: KernelRequest) -> Run | None:
         """Program of a request, run by NumPy as long as there is no kernel.
 
         None for one that is too long to record, or has a friction law of one's own.
@@ -275,7 +275,7 @@ class Engine(Compiler[Request, 'Kernel']):
         self._runs[request] = run
         return run
 
-    def prepare_general(self, request: Request) -> None:
+    def prepare_general(self, request: KernelRequest) -> None:
         """Have efforts computed by the code for any robot, which takes no time to make.
 
         For models that come and go, such as those with what a gripper holds.
@@ -286,7 +286,7 @@ class Engine(Compiler[Request, 'Kernel']):
                 self.kernels[request] = kernel
                 self._offer(request, kernel)
 
-    def make(self, request: Request) -> Kernel | None:
+    def make(self, request: KernelRequest) -> Kernel | None:
         """Kernel of a request, and its call for few samples where `quick` finds it."""
         kernel = self._kernel(request)
         self._offer(request, kernel)
@@ -295,7 +295,7 @@ class Engine(Compiler[Request, 'Kernel']):
                 made.pop(request, None)  # they take some megabytes
         return kernel
 
-    def _offer(self, request: Request, kernel: Kernel | None) -> None:
+    def _offer(self, request: KernelRequest, kernel: Kernel | None) -> None:
         """Keep the call of a kernel for few samples."""
         if kernel is None or request.K > MOST_DERIVATIVES:
             return  # those who check the motion ask whether so many are meant
@@ -305,7 +305,7 @@ class Engine(Compiler[Request, 'Kernel']):
         if model.closure is not None and request.quantity == EFFORTS:
             from hodyn_ros.engine.loop_kernels import efforts_kernel
 
-            positions = self.prepare(Request(CLOSING, 1))
+            positions = self.prepare(KernelRequest(CLOSING, 1))
             if positions is None:
                 return
             whole = efforts_kernel(model, request.K, positions, kernel)
@@ -322,7 +322,7 @@ class Engine(Compiler[Request, 'Kernel']):
                 pose = arrays[1][1] if 'middle' in written else None
                 model.quick_calls[name, arrays[0][1][0]] = arrays[-1][1], pose, call
 
-    def _kernel(self, request: Request) -> Kernel | None:
+    def _kernel(self, request: KernelRequest) -> Kernel | None:
         """Kernel of a request: of its program, or loops over bodies; None if there is neither."""
         from hodyn_ros.engine import kernels
         from hodyn_ros.engine.llvm_lanes import DOUBLE, SINGLE
@@ -344,7 +344,7 @@ class Engine(Compiler[Request, 'Kernel']):
             return kernels.articulated_kernel(model, orders - 1)
         return None
 
-    def _of_program(self, request: Request, kind: Any) -> Kernel:
+    def _of_program(self, request: KernelRequest, kind: Any) -> Kernel:
         """Kernel of the program of a request, for numbers of a kind."""
         from hodyn_ros.engine import kernels
 
@@ -355,7 +355,7 @@ class Engine(Compiler[Request, 'Kernel']):
 
         return positions_kernel(self._model, kernel)
 
-    def _suits(self, request: Request) -> bool:
+    def _suits(self, request: KernelRequest) -> bool:
         """Whether a program can be recorded, and is short enough to be compiled."""
         try:
             program = self.program(request)
@@ -376,7 +376,7 @@ class Engine(Compiler[Request, 'Kernel']):
         return request.form is not None or program.program.flops <= LARGEST_ROBOT_PROGRAM
 
 
-def has_articulated_bodies(model: Mechanism, request: Request) -> bool:
+def has_articulated_bodies(model: Mechanism, request: KernelRequest) -> bool:
     """Whether articulated bodies, in loops over the bodies of any robot, can compute a request.
 
     They know no wrenches, prescribed joints, friction or mimic joints, and no derivatives above
@@ -390,20 +390,20 @@ def has_articulated_bodies(model: Mechanism, request: Request) -> bool:
     )
 
 
-def engine_of(model: Mechanism, request: Request | None = None) -> Engine:
+def engine_of(model: Mechanism, request: KernelRequest | None = None) -> Engine:
     """Engine of a model, for its lifetime.
 
     Parameters
     ----------
     model : Mechanism
-    request : Request, optional
+    request : KernelRequest, optional
         Of a model with closed loops only efforts have programs; all else is of its tree.
     """
     closes = request is not None and request.quantity == EFFORTS and not request.form
     return (model if closes else model.tree).kept(Engine)
 
 
-def prepare_kernel(model: Mechanism, request: Request) -> Kernel | None:
+def prepare_kernel(model: Mechanism, request: KernelRequest) -> Kernel | None:
     """Kernel of a model, made now; of the tree of closed loops if they have none."""
     kernel = engine_of(model, request).prepare(request)
     return engine_of(model).prepare(request) if kernel is None else kernel
@@ -411,7 +411,7 @@ def prepare_kernel(model: Mechanism, request: Request) -> Kernel | None:
 
 def compute(
     model: Mechanism,
-    request: Request,
+    request: KernelRequest,
     motion: Array,
     middle: Array | None,
     result: Array,
@@ -421,7 +421,7 @@ def compute(
     Parameters
     ----------
     model : RobotModel
-    request : Request
+    request : KernelRequest
     motion : ndarray, shape (N, K, n)
     middle : ndarray, shape (N, ...), or None
     result : ndarray, shape (N, ...)
@@ -459,7 +459,7 @@ def warm_up(model: Mechanism, order: int, calls: Sequence[Callable[[], object]])
     """
     if not unavailable():
         for k in range(min(order, HIGHEST_ORDER) + 1):
-            prepare_kernel(model, Request(EFFORTS, k + 3))
+            prepare_kernel(model, KernelRequest(EFFORTS, k + 3))
     token = _preparing.set(True)
     try:
         for call in calls:

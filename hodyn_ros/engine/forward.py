@@ -96,7 +96,7 @@ def forward_program(
     motion = inputs[:2]
     rows = mass_rows(model, own, recorder, floating)
     unknown = [i for i in range(b + n) if i - b not in prescribed]
-    factors = Factors(recorder, rows, unknown)
+    factors = SymmetricFactors(recorder, rows, unknown)
     base = _FloatingBase(given[size - 9 : size]) if floating else None
     results: list[Number] = []
     for k in range(count):
@@ -145,7 +145,7 @@ class _FloatingBase:
         return [*w, *v]
 
 
-class Factors:
+class SymmetricFactors:
     """Factors L^T D L of a symmetric matrix; zeros of the matrix, where branches part, stay.
 
     Parameters
@@ -195,19 +195,19 @@ class Factors:
 
 
 @dataclass(frozen=True)
-class Inertia(Sums):
+class ArticulatedInertia(Sums):
     """Articulated inertia [[A, H], [H^T, m]]: it makes moment and force of (w', a)."""
 
     A: Matrix
     H: Matrix
     m: Matrix
 
-    def moved(self, d: Vector) -> Inertia:
+    def moved(self, d: Vector) -> ArticulatedInertia:
         """Inertia about an origin from which the present one is at d."""
         # H + D m and A - H D + D (H + D m)^T with D = [d].
         H = self.H + _crossed(self.m, d).T
         A = self.A + _crossed(self.H, d)
-        return Inertia(A + _crossed(H, d).T, H, self.m)
+        return ArticulatedInertia(A + _crossed(H, d).T, H, self.m)
 
     def matrix(self) -> Blocks:
         """Inertia matrix."""
@@ -242,7 +242,7 @@ class _State(NamedTuple):
     turn: Angle
     c: Screw
     p: Load
-    inertia: Inertia
+    inertia: ArticulatedInertia
     U: Load
     inverse: Number
     u: Number
@@ -266,7 +266,7 @@ def articulated_loops(order: int) -> Loops:
         (0.0, 0.0),
         (ZERO, ZERO),
         NO_LOAD,
-        Inertia(NULL, NULL, NULL),
+        ArticulatedInertia(NULL, NULL, NULL),
         NO_LOAD,
         0.0,
         0.0,
@@ -308,7 +308,7 @@ def _outward(k: int, last: bool, tree: BodyOfTree) -> tuple[_State, _State]:
         own = own._replace(
             w=own.w.followed(motion.w.order(0), 0),
             turn=(joint.sine, joint.cosine),
-            inertia=Inertia(A, H, m),
+            inertia=ArticulatedInertia(A, H, m),
             carried=Moments(mass, h, trace(J)),
         )
     # The inertial load with the own acceleration zero.
@@ -327,7 +327,7 @@ def _inertia(tree: BodyOfTree) -> tuple[_State, _State]:
     size = joint.effort(own.carried.matrix() @ joint.screw) + tree.armature
     inverse = tree.recorder.inverse(d, size)
     n, f = U.n * (-1.0 * inverse), U.f * (-1.0 * inverse)
-    passed = Inertia(
+    passed = ArticulatedInertia(
         own.inertia.A + n.outer(U.n),
         own.inertia.H + n.outer(U.f),
         own.inertia.m + f.outer(U.f),

@@ -35,7 +35,7 @@ _BLOCKS = ctypes.CFUNCTYPE(
 )
 
 
-class Code(NamedTuple):
+class MachineCode(NamedTuple):
     """Machine code, doubles of workspace that it needs, and samples that it computes together."""
 
     loaded: LoadedCode
@@ -48,7 +48,7 @@ class Kernel:
 
     Parameters
     ----------
-    codes : list of Code
+    codes : list of MachineCode
         For one sample, and for as many side by side as the vector registers take.
     name : str
         Of the form, 'compiled_robot' or 'compiled_tree'.
@@ -64,7 +64,7 @@ class Kernel:
 
     def __init__(
         self,
-        codes: list[Code],
+        codes: list[MachineCode],
         name: str,
         wrench_size: int,
         friction: bool,
@@ -164,7 +164,7 @@ def robot_kernel(robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
     codes = []
     for lanes in _lanes_of(kind):
         loaded = LoadedCode((text, lanes, width), partial(code.module, lanes, width, kind))
-        codes.append(Code(loaded, code.scratch(lanes, width), lanes))
+        codes.append(MachineCode(loaded, code.scratch(lanes, width), lanes))
     wrench_size = 0 if robot.middle.written else robot.middle.size
     return Kernel(codes, 'compiled_robot', wrench_size, robot.friction)
 
@@ -200,7 +200,9 @@ def _loops_kernel(
     numbers = np.concatenate([base, rows.ravel()])
     made = []
     for lanes, code in loaded.items():
-        made.append(Code(code, llvm_tree.tree_scratch(model, loops, lanes, width), lanes))
+        made.append(
+            MachineCode(code, llvm_tree.tree_scratch(model, loops, lanes, width), lanes)
+        )
     friction = not model.friction
     return Kernel(made, 'compiled_tree', middle_size, friction, integers, numbers)
 

@@ -14,7 +14,7 @@ import numpy as np
 from hodyn_ros.engine import following
 from hodyn_ros.engine.code_cache import LoadedCode
 from hodyn_ros.engine.compiled_python import compiled_module
-from hodyn_ros.engine.kernels import Code, Kernel
+from hodyn_ros.engine.kernels import Kernel, MachineCode
 
 if TYPE_CHECKING:
     from hodyn_ros.model.mechanism import Mechanism
@@ -46,7 +46,7 @@ def positions_kernel(model: Mechanism, closing: Kernel) -> Kernel:
     robot = [*sizes, *tables, *closure.independent, *closure.dependent]
     numbers = np.concatenate([closure.start, 1.0 / closure.unit])
     size = work + following.room_size(n, m, N, lanes)
-    code = Code(_code('close_samples'), size, 1)
+    code = MachineCode(_code('close_samples'), size, 1)
     return Kernel([code, code], 'closing', 0, True, robot, numbers, [closing])
 
 
@@ -75,7 +75,7 @@ def efforts_kernel(model: Mechanism, K: int, positions: Kernel, dynamics: Kernel
     closing[5] = K * n
     sizes = [K, dynamics.wrench_size, (K - 2) * n, work]
     robot = [*sizes, *dynamics.program(0), *closing]
-    code = Code(_code('closed_efforts'), work + _LINE + K * N, 1)
+    code = MachineCode(_code('closed_efforts'), work + _LINE + K * N, 1)
     name, loads = dynamics.name, dynamics.wrench_size
     return Kernel([code, code], name, loads, True, robot, numbers, [positions])
 

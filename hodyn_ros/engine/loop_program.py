@@ -392,8 +392,8 @@ class ClosedBodies:
             for value in (*found, *(c.left_open(by_name) for c in self._couplings))
         ]
 
-    def factors(self, rows: Rows, weak: float) -> Factors:
-        """Factors of the columns of the dependent joints; `weak` as in `Factors`."""
+    def factors(self, rows: Rows, weak: float) -> SparseFactors:
+        """Factors of the columns of the dependent joints; `weak` as in `SparseFactors`."""
         square = [[row[j] for j in self.dependent] for row in rows]
         size = len(square)
         recorder = self.recorder.apart()
@@ -403,18 +403,18 @@ class ClosedBodies:
             'row': np.zeros((size * size, 1)),
         }
         Steps(recorder.program()).run(arrays)
-        return Factors(self.recorder, square, arrays['row'].reshape(size, size), weak)
+        return SparseFactors(self.recorder, square, arrays['row'].reshape(size, size), weak)
 
     # --- Motion and loads -----------------------------------------------------------------------
 
-    def complete(self, motion: Rows, factors: Factors) -> Rows:
+    def complete(self, motion: Rows, factors: SparseFactors) -> Rows:
         """Motion of all joints; of the dependent ones the positions alone need be known.
 
         Parameters
         ----------
         motion : Rows
             Of all joints of the tree.
-        factors : Factors
+        factors : SparseFactors
             At these positions.
         """
         whole = [motion[0]]
@@ -426,7 +426,7 @@ class ClosedBodies:
                 row[j] = -value
         return whole
 
-    def velocities(self, whole: Rows, factors: Factors) -> list[Rows]:
+    def velocities(self, whole: Rows, factors: SparseFactors) -> list[Rows]:
         """Of each independent joint: velocities of all joints for 1 of its own, with derivatives.
 
         As many as the motion of all joints has, value included.
@@ -461,7 +461,9 @@ class ClosedBodies:
             found.append(sum((of_joints[names.index(x)] * y for x, y in slopes), 0.0))
         return [derivative(value, len(rates) - 1) for value in found]
 
-    def of_motors(self, of_tree: Rows, whole: Rows, rows: Rows, factors: Factors) -> Rows:
+    def of_motors(
+        self, of_tree: Rows, whole: Rows, rows: Rows, factors: SparseFactors
+    ) -> Rows:
         """Efforts of the independent joints that, with what loops carry, are those of the tree.
 
         Parameters
@@ -495,7 +497,7 @@ def _combined(rows: Rows, values: Sequence[Number], joints: Sequence[int]) -> li
     return [sum((row[j] * values[j] for j in joints), 0.0) for row in rows]
 
 
-class Factors:
+class SparseFactors:
     """Factors of a square matrix of numbers that a recorder follows, without what is zero.
 
     Parameters

@@ -29,22 +29,22 @@ from hodyn_ros.engine.requests import (
     LINK,
     TERMS,
     VELOCITIES,
-    Request,
+    KernelRequest,
 )
 from hodyn_ros.engine.terms import term_program
 from hodyn_ros.model.mechanism import Mechanism
 
 
-def _efforts(model: Mechanism, request: Request) -> RobotProgram:
+def _efforts(model: Mechanism, request: KernelRequest) -> RobotProgram:
     program = effort_program if model.closure is None else closed_effort_program
     return program(model, request.K - 3, request.wrenches)
 
 
-def _term(model: Mechanism, request: Request) -> RobotProgram:
+def _term(model: Mechanism, request: KernelRequest) -> RobotProgram:
     return term_program(model, request.quantity, request.K)
 
 
-PROGRAMS: dict[str, Callable[[Mechanism, Request], RobotProgram]] = {
+PROGRAMS: dict[str, Callable[[Mechanism, KernelRequest], RobotProgram]] = {
     EFFORTS: _efforts,
     LINK: lambda model, r: link_program(model, r.link, r.expressed_in, r.K),
     JACOBIAN: lambda model, r: jacobian_program(model, r.link, r.expressed_in, r.K),

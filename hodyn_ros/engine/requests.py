@@ -43,7 +43,7 @@ QUICK = (EFFORTS, FORWARD, REGRESSOR, PARTIALS, *TERMS)
 """Quantities that `engine.quick` finds by their names alone."""
 
 
-class Request(NamedTuple):
+class KernelRequest(NamedTuple):
     """A quantity, and what its code depends on; values of motions and wrenches are data.
 
     Attributes

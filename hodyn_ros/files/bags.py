@@ -21,18 +21,17 @@ from hodyn_ros.files.messages import (
     MOTOR_TOPIC,
     READABLE,
     TOPICS,
-    Topic,
+    ResultTopic,
     refuse_other_version,
     rosbags,
     typestore,
 )
 from hodyn_ros.files.samples import (
-    LACKING,
     POINT_FIELDS,
     SOURCES,
     Samples,
+    first_known,
     known_orders,
-    leading_unknown,
     waypoint_samples,
 )
 from hodyn_ros.names import listed
@@ -148,8 +147,8 @@ class BagFormat(Format):
         Raises
         ------
         FileError
-            If the storage is unknown, rosbags is not installed, or a time cannot be the stamp of
-            a message: before 1970, or after 2**31 s.
+            If the storage is unknown, rosbags is not installed, no sample makes a message, or a
+            time cannot be the stamp of one: before 1970, or after 2**31 s.
         """
         storage = self._storage or storage
         if storage not in STORAGES:
@@ -178,6 +177,11 @@ class BagFormat(Format):
                         )
                     data = store.serialize_cdr(message, topic.kind)
                     writer.write(connections[topic.topic], stamp, data)
+        if not connections:
+            raise FileError(
+                f'{path}: no sample has what a message needs, the acceleration or efforts; '
+                'compute them first, or write a table.'
+            )
 
 
 class _Contents:
@@ -185,40 +189,30 @@ class _Contents:
 
     Parameters
     ----------
-    topic : Topic
+    topic : ResultTopic
     results : Samples
     """
 
-    def __init__(self, topic: Topic, results: Samples) -> None:
+    def __init__(self, topic: ResultTopic, results: Samples) -> None:
         store, arrays = typestore(), results.arrays()
         self._make, self._head = store.types[topic.kind], store.types['std_msgs/msg/Header']
-        self._time, self._frame = (
-            store.types['builtin_interfaces/msg/Time'],
-            results.base_link,
-        )
+        self._time = store.types['builtin_interfaces/msg/Time']
+        self._frame, self._continuous = results.base_link, results.continuous_order
         known = {what: known_orders(values) for what, values in arrays.items()}
+        known |= {'effort_std': known['effort']}
         none = np.zeros(len(results), dtype=np.intp)
         self._known, self._needed = known.get(topic.needed[0], none), topic.needed[1]
-        empty = np.empty(0)
+        fields = [name for name, _ in store.fielddefs[topic.kind][1] if name != 'header']
+        others = {'source': SOURCES[results.source], 'delay': 0.0}
         self._constant: dict[str, Any] = {
-            name: empty for name, _ in store.fielddefs[topic.kind][1] if name != 'header'
+            field: others.get(field, np.empty(0)) for field in fields
         }
         self._constant |= {
             field: list(getattr(results, what)) for field, what in topic.names.items()
         }
-        if 'source' in self._constant:
-            self._constant['source'] = SOURCES[results.source]
-        if 'delay' in self._constant:
-            self._constant['delay'] = results.delay
-        self._continuous = results.continuous_order
-        self._is_effort = 'valid_order' in self._constant
+        self._is_effort = 'valid_order' in fields
         self._values = [
-            (
-                field,
-                arrays[what][:, k],
-                k,
-                known['effort' if what == 'effort_std' else what],
-            )
+            (field, arrays[what][:, k], k, known[what])
             for field, (what, k) in topic.orders.items()
             if what in arrays and k < arrays[what].shape[1]
         ]
@@ -332,12 +326,8 @@ def _samples(
             )
         raise FileError(f'{name} holds no samples.')
     values, times = np.stack(rows), np.array(stamps)
-    early = leading_unknown(values[:, 0])
-    if early == len(values):
-        raise FileError(
-            f'{name}: none of {early} messages has the positions of all joints.'
-        )
-    values, times = values[early:], times[early:]
+    first, remarks = first_known(values[:, 0], name)
+    values, times = values[first:], times[first:]
     fields: dict[str, Any] = {'motion': values}
     if kind == JOINT_STATE:
         has_velocity = not np.isnan(values[:, 1]).all()
@@ -349,7 +339,7 @@ def _samples(
         **fields,
         name=name,
         start=int(times[0]),
-        remarks=(LACKING.format(early),) if early else (),
+        remarks=remarks,
     )
 
 

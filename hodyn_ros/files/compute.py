@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -197,24 +197,9 @@ def _effort_std(
         part = slice(first, first + _TOGETHER)
         rows, found = nodes[part], variance[part]
         motion, wrenches = samples.motion[rows, : E + 2], _applied(samples, rows, E)
-        factor = _factors(covariances.of_motion[part, :, : E + 2, : E + 2])
-        for j in range(n):
-            disturbed = np.tile(motion, (E + 2, 1, 1, 1))
-            disturbed[..., j] += np.moveaxis(factor[:, j], -1, 0)
-            off = inverse_dynamics(
-                model, disturbed, wrenches or None, num_threads=num_threads
-            )
+        for disturbed, loads in _disturbed(motion, wrenches, covariances, part):
+            off = inverse_dynamics(model, disturbed, loads or None, num_threads=num_threads)
             found += ((off - effort[rows]) ** 2).sum(axis=0)
-        for w, covariance in enumerate(covariances.of_wrenches):
-            factor = _factors(covariance[part, :, :E, :E])
-            for c in range(6):
-                values = np.tile(np.asarray(wrenches[w].values), (E, 1, 1, 1))
-                values[..., c] += np.moveaxis(factor[:, c], -1, 0)
-                others = [*wrenches]
-                others[w] = replace(wrenches[w], values=values)
-                repeated = np.broadcast_to(motion, (E, *motion.shape))
-                off = inverse_dynamics(model, repeated, others, num_threads=num_threads)
-                found += ((off - effort[rows]) ** 2).sum(axis=0)
     known = np.sqrt(variance)
     if len(nodes) == len(times):
         return known
@@ -223,6 +208,33 @@ def _effort_std(
     for column, values in zip(result.T, flat.T):
         column[:] = np.interp(times, times[nodes], values)
     return result.reshape(effort.shape)
+
+
+def _disturbed(
+    motion: Array, wrenches: list[Wrench], covariances: Covariances, part: slice
+) -> Iterator[tuple[Array, list[Wrench]]]:
+    """Motion (R, K, n) and wrenches, moved by the columns of the factor of each covariance.
+
+    These stand in a leading axis: one array for each joint, and each component of a wrench.
+    """
+    K = motion.shape[1]
+    factors = _factors(covariances.of_motion[part, :, :K, :K])
+    for j in range(motion.shape[2]):
+        moved = np.tile(motion, (K, 1, 1, 1))
+        moved[..., j] += np.moveaxis(factors[:, j], -1, 0)
+        yield moved, wrenches
+    for w, covariance in enumerate(covariances.of_wrenches):
+        E = np.shape(wrenches[w].values)[1]
+        factors = _factors(covariance[part, :, :E, :E])
+        for c in range(6):
+            values = np.tile(np.asarray(wrenches[w].values), (E, 1, 1, 1))
+            values[..., c] += np.moveaxis(factors[:, c], -1, 0)
+            others = [
+                *wrenches[:w],
+                replace(wrenches[w], values=values),
+                *wrenches[w + 1 :],
+            ]
+            yield np.broadcast_to(motion, (E, *motion.shape)), others
 
 
 def _factors(covariance: Array) -> Array:
@@ -271,32 +283,15 @@ def _with_motors(
     """
     from hodyn_ros.actuators.motors import motor_motion
 
-    N, E, n = samples.effort.shape
-    m, is_damped = len(actuators.motor_names), bool(actuators.single.dampers)
-    motion, effort = _numbers(samples.motion[:, : E + 2]), _numbers(samples.effort)
-    runs: list[Any] = [slice(None)]
-    if is_damped:  # Dampers remember, along each run of samples with all orders.
-        known = (known == E) * E
-        rows = np.flatnonzero(known)
-        is_cut = np.diff(rows) != 1
-        is_cut |= np.diff(samples.times[rows]) > completed.max_gap
-        runs = np.split(rows, np.flatnonzero(is_cut) + 1) if len(rows) else []
-    arrays: dict[str, Any] = {
-        what: np.full((N, 0, width), np.nan) for what, width in zip(MOTOR_ARRAYS, (m, m, n))
-    }
-    for number, run in enumerate(runs):
-        found = motor_motion(
-            actuators,
-            motion[run],
-            effort[run],
-            stiffness={name: series[run] for name, series in completed.stiffness.items()},
-            times=samples.times[run] if is_damped else None,
-            order=None,
-        )
-        for what, values in zip(MOTOR_ARRAYS, found):
-            if not number:
-                arrays[what] = np.full((N, *values.shape[1:]), np.nan)
-            arrays[what][run] = values
+    E = samples.effort.shape[1]
+    motors = motor_motion(
+        actuators,
+        _numbers(samples.motion[:, : E + 2]),
+        _numbers(samples.effort),
+        stiffness=completed.stiffness,
+        order=None,
+    )
+    arrays: dict[str, Any] = dict(zip(MOTOR_ARRAYS, motors))
     for values in arrays.values():
         orders = np.where(known > 0, values.shape[1] - E + known, 0)
         values[np.arange(values.shape[1]) >= orders[:, None]] = np.nan

@@ -44,7 +44,7 @@ _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _STD_STEP = 0.005  # between samples whose covariances are kept [s]
 # Of a motion that are in memory while it is computed.
-_COPIES = {'given': 4, 'spline': 11, 'estimate': 8}
+_COPIES = {'given': 4, 'spline': 7, 'estimate': 8}
 _ENDS = 4  # derivatives that a spline may take there, open if they are not known
 
 
@@ -422,70 +422,94 @@ def _estimated(model: RobotModel, seen: Inspected, how: How) -> Completed:
             f'{_FEWEST_MEASURED} measurements at intervals of less than {max_gap:g} s '
             '(max_gap).'
         )
-    rows = np.concatenate(kept)
-    times = 1e-9 * stamps[rows].astype(np.float64)
     K, S = how.orders, max(how.orders - 2, 1)
-    n, N = len(samples.joint_names), len(rows)
-    motion, std = np.empty((2, N, K, n))
-    loads = [np.empty((N, S, 6)) for _ in samples.wrenches]
-    noises, nodes, found = [], list[NDArray[np.intp]](), list[list[Array]]()
-    place = 0
-    for run in kept:
-        joints = Smoother(
-            stamps[run],
-            samples.motion[run, 0],
-            highest_derivative=max(1, K - 1),
-            **options,
+    joints = _estimate(
+        stamps,
+        kept,
+        samples.motion[:, 0],
+        K,
+        highest_derivative=max(1, K - 1),
+        **options,
+    )
+    loads = [
+        _estimate(
+            stamps,
+            kept,
+            np.asarray(wrench.values)[:, 0],
+            S,
+            highest_derivative=max(_WRENCH_DERIVATIVES, S - 1),
+            smallest_motion=_SMALLEST_FORCE,
         )
-        noises.append(joints.noise)
-        smoothers = [
-            joints,
-            *(
-                Smoother(
-                    stamps[run],
-                    np.asarray(wrench.values)[run, 0],
-                    highest_derivative=_WRENCH_DERIVATIVES,
-                    smallest_motion=_SMALLEST_FORCE,
-                )
-                for wrench in samples.wrenches
-            ),
-        ]
-        for of_joints, *of_loads in zip(*(each.blocks() for each in smoothers)):
-            part = slice(place, place + len(of_joints.motion))
-            motion[part], std[part] = of_joints.motion[:, :K], of_joints.std[:, :K]
-            for load, block in zip(loads, of_loads):
-                load[part] = block.motion[:, :S]
-            chosen = _nodes(times[part])
-            nodes.append(place + chosen)
-            found.append(
-                [
-                    of_joints.covariance[chosen, :, :K, :K],
-                    *(block.covariance[chosen, :, :S, :S] for block in of_loads),
-                ]
-            )
-            place = part.stop
+        for wrench in samples.wrenches
+    ]
     smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(float(len(MOTION)))
     remarks = (
         *samples.remarks,
-        _told(seen, kept, np.mean(noises, axis=0), max_gap),
-        *relative_errors(motion, std, MOTION, model.joint_names, smallest),
-    )
-    wrenches = tuple(
-        replace(wrench, values=load) for wrench, load in zip(samples.wrenches, loads)
+        _told(seen, kept, joints.noise, max_gap),
+        *relative_errors(joints.values, joints.std, MOTION, model.joint_names, smallest),
     )
     estimated = _samples(
         model,
         samples,
-        times,
-        motion,
+        1e-9 * stamps[np.concatenate(kept)].astype(np.float64),
+        joints.values,
         'measured',
         remarks,
-        motion_std=std,
-        wrenches=wrenches,
+        motion_std=joints.std,
+        wrenches=tuple(
+            replace(wrench, values=load.values)
+            for wrench, load in zip(samples.wrenches, loads)
+        ),
     )
-    of_motion, *of_wrenches = (np.concatenate(each) for each in zip(*found))
-    covariances = Covariances(np.concatenate(nodes), of_motion, tuple(of_wrenches))
+    of_wrenches = tuple(load.covariance for load in loads)
+    covariances = Covariances(joints.rows, joints.covariance, of_wrenches)
     return Completed(estimated, {}, covariances, max_gap)
+
+
+class _Estimate(NamedTuple):
+    """Smoothed components at the N samples of some runs."""
+
+    values: Array
+    """With their derivatives, shape (N, orders, n)."""
+    std: Array
+    """Shape (N, orders, n)."""
+    rows: NDArray[np.intp]
+    """Those whose covariances are kept, shape (R,)."""
+    covariance: Array
+    """Shape (R, n, orders, orders)."""
+    noise: Array
+    """Of the measurements, the mean of all runs, shape (n,)."""
+
+
+def _estimate(
+    stamps: NDArray[np.int64],
+    kept: Sequence[NDArray[np.intp]],
+    measured: Array,
+    orders: int,
+    **options: Any,
+) -> _Estimate:
+    """Smooth components measured at all stamps [ns], each run by itself."""
+    count, place = sum(map(len, kept)), 0
+    values, std = np.empty((2, count, orders, measured.shape[1]))
+    rows, covariances, noises = [], [], []
+    for run in kept:
+        smoother = Smoother(stamps[run], measured[run], **options)
+        noises.append(smoother.noise)
+        times = 1e-9 * stamps[run].astype(np.float64)
+        for block in smoother.blocks():
+            part = slice(place, place + len(block.motion))
+            values[part], std[part] = block.motion[:, :orders], block.std[:, :orders]
+            chosen = _nodes(times[: len(block.motion)])
+            rows.append(place + chosen)
+            covariances.append(block.covariance[chosen, :, :orders, :orders])
+            times, place = times[len(block.motion) :], part.stop
+    return _Estimate(
+        values,
+        std,
+        np.concatenate(rows),
+        np.concatenate(covariances),
+        np.mean(noises, axis=0),
+    )
 
 
 _WAYS = {'given': _given, 'spline': _spline, 'estimate': _estimated}

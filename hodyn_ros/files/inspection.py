@@ -19,7 +19,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed, unit_of
 from hodyn_ros.trajectory.differences import NORMAL, divided_differences, scatter_of
 from hodyn_ros.trajectory.rounding import rounding
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Flags
 
 _LONGEST_STEP = 0.1  # between samples of positions alone; longer ones divide waypoints [s]
 _GAP = 5.0  # usual steps without a sample
@@ -65,8 +65,16 @@ _MOST_NAMED = 3
 # motion over some time [s].
 _DIGITS, _MORE_THAN_DIGITS, _MORE_THAN_FLOAT32 = 6, 5e-6, 1e-6
 _SMALLEST_POSITION, _SMOOTHING = 0.1, 0.1
+# Steps of times are uneven by this share; jerk over them and over even ones, if their clock errs.
+_UNEVEN, _ERRING = 1e-3, 5.0
 # Units in the last place by which equal steps may differ; share of a step that is worth a word.
 _ROUNDED_BY, _ROUNDED_STEP = 2.0, 1e-5
+
+_ERRING_CLOCK = (
+    'The times are uneven, but the positions would be smooth at even ones: the clock that stamped '
+    'them errs, and a motion at these times jerks from sample to sample. If the samples were '
+    'taken at even times, write those.'
+)
 
 
 class Inspected(NamedTuple):
@@ -113,10 +121,12 @@ def inspect(model: RobotModel, samples: Samples) -> Inspected:
     if _are_waypoints(samples):
         return Inspected(replace(samples, is_waypoints=True), 'waypoints')
     samples = _without_held(samples)
-    is_measured = samples.is_measured or _is_measured(samples)
+    clock = np.zeros(1) if samples.is_measured else _noise_of_clock(samples)
+    is_measured = samples.is_measured or _is_measured(samples, clock)
     remarks = [
         *samples.remarks,
         _gaps(samples),
+        _ERRING_CLOCK if is_measured and clock.any() else '',
         '' if is_measured else _jumps(model, samples),
     ]
     samples = replace(samples, remarks=tuple(filter(None, remarks)))
@@ -244,24 +254,34 @@ def _beyond_limits(model: RobotModel, samples: Samples) -> str:
     )
 
 
+def _velocity_limits(model: RobotModel) -> tuple[Array, Flags]:
+    """Limits of the velocities (n,), usual ones where there is none, and where there is one."""
+    limits = model.limits.velocity
+    known = np.isfinite(limits) & (limits > 0.0)
+    return np.where(known, limits, _USUAL_VELOCITY), known
+
+
+def _usual_step(times: Array) -> float:
+    """Median of the steps of times; zero of a single one."""
+    return float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+
+
 def _doubtful_times(model: RobotModel, samples: Samples, may_be_degrees: bool) -> str:
     """Remark on times in which a joint is too fast, or that count samples, or none.
 
     Refuse times in which all joints are slower than any robot, though they move.
     """
     times = samples.times
-    step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+    step = _usual_step(times)
     if not step > 0.0:
         return ''
     stride = min(len(times) - 1, max(1, round(_LONGEST_STEP / step)))
     positions = samples.motion[::stride, 0]
     lasting = np.diff(times[::stride])[:, None]
     speeds = np.abs(np.diff(positions, axis=0)) / np.where(lasting > 0.0, lasting, np.inf)
-    limits = model.limits.velocity
-    known = np.isfinite(limits) & (limits > 0.0)
-    usual = np.where(known, limits, _USUAL_VELOCITY)
+    fastest, known = _velocity_limits(model)
     least = _LEAST_IN_DEGREES if may_be_degrees else _LEAST_STEP
-    slowest = (np.rad2deg(_SLOWEST) if may_be_degrees else _SLOWEST) * usual
+    slowest = (np.rad2deg(_SLOWEST) if may_be_degrees else _SLOWEST) * fastest
     is_slow = (speeds.max(axis=0) < slowest).all() and not samples.is_measured
     if is_slow and step >= least and np.ptp(positions, axis=0).max() >= _LEAST_MOTION:
         powers = (('milliseconds', 3), ('microseconds', 6), ('nanoseconds', 9))
@@ -281,8 +301,8 @@ def _doubtful_times(model: RobotModel, samples: Samples, may_be_degrees: bool) -
         )
     speeds[speeds == 0.0] = np.nan
     moving = np.isfinite(speeds).any(axis=0) & known
-    factor = np.zeros(len(usual))
-    factor[moving] = np.nanmedian(speeds[:, moving], axis=0) / usual[moving]
+    factor = np.zeros(len(fastest))
+    factor[moving] = np.nanmedian(speeds[:, moving], axis=0) / fastest[moving]
     if factor.max() <= _FASTEST:
         return ''
     j = int(factor.argmax())
@@ -297,7 +317,7 @@ def _are_waypoints(samples: Samples) -> bool:
     is_more = samples.is_measured or samples.wrenches or samples.stiffness
     if samples.is_waypoints or is_more or samples.motion.shape[1] > 1 or len(samples) < 2:
         return samples.is_waypoints
-    return bool(np.median(np.diff(samples.times)) > _LONGEST_STEP)
+    return _usual_step(samples.times) > _LONGEST_STEP
 
 
 def _without_held(samples: Samples) -> Samples:
@@ -324,8 +344,8 @@ def _without_held(samples: Samples) -> Samples:
 def _gaps(samples: Samples) -> str:
     """Remark on the longest time without samples, or none."""
     times, steps = samples.times, np.diff(samples.times)
-    usual = float(np.median(steps)) if steps.size else 0.0
-    if not steps.size or steps.max() <= _GAP * usual:
+    usual = _usual_step(times)
+    if steps.max(initial=0.0) <= _GAP * usual:
         return ''
     i, count = int(steps.argmax()), np.count_nonzero(steps > _GAP * usual)
     more = f' (the longest of {count} gaps)' if count > 1 else ''
@@ -342,8 +362,7 @@ def _jumps(model: RobotModel, samples: Samples) -> str:
         return ''
     steps, times = np.diff(samples.motion[:, 0], axis=0), samples.times
     speeds = np.abs(steps) / np.diff(times)[:, None]
-    limits = model.limits.velocity
-    limits = np.where(np.isfinite(limits) & (limits > 0.0), limits, _USUAL_VELOCITY)
+    limits, _ = _velocity_limits(model)
     if (speeds <= limits).all():  # mostly; the rest takes longer
         return ''
     from scipy.ndimage import median_filter
@@ -439,13 +458,13 @@ def _excess(
         lasting = lasting / size
         excess = np.maximum(low - slopes, slopes - high) - share
     change = np.abs(np.diff(given, axis=0))
-    uneven = maximum_filter1d(np.abs(steps - np.median(steps)), size)[middle, None]
+    uneven = maximum_filter1d(np.abs(steps - _usual_step(times)), size)[middle, None]
     reach = np.maximum(np.abs(low), np.abs(high))
     error = _error_of(lower) + 2.0 * uneven * np.where(np.isinf(reach), 0.0, reach)
     excess -= around(maximum_filter1d, change, 0.0) + error / lasting
     if k > _JUMPING:
         excess[(low == 0.0) & (high == 0.0)] = -np.inf
-    excess[maximum_filter1d(steps, size)[middle] > _GAP * np.median(steps)] = -np.inf
+    excess[maximum_filter1d(steps, size)[middle] > _GAP * _usual_step(times)] = -np.inf
     return slopes, excess
 
 
@@ -500,7 +519,7 @@ def _consistent_orders(samples: Samples) -> int:
     times, motion = samples.times, samples.motion
     if len(samples) < _FEWEST_NOISY:
         return int(motion.shape[1])
-    step = float(np.median(np.diff(times)))
+    step = _usual_step(times)
     for k in range(1, motion.shape[1]):
         lower, given = motion[:, k - 1], np.nan_to_num(motion[:, k])
         if not np.isfinite(motion[:, k]).all():
@@ -525,7 +544,7 @@ def _even_times(times: Array) -> tuple[Array, str]:
     even = np.linspace(0.0, since[-1], len(times))
     if np.abs(since - even).max() <= _ROUNDED_BY * unit:
         return even, ''
-    if unit <= _ROUNDED_STEP * np.median(np.diff(times)):
+    if unit <= _ROUNDED_STEP * _usual_step(times):
         return times, ''
     return times, (
         f'Times of {times[-1]:.3g} s are rounded to {unit:.2g} s, and the derivatives follow '
@@ -561,12 +580,30 @@ def noise_remark(samples: Samples) -> str:
     return ''
 
 
-def _is_measured(samples: Samples) -> bool:
+def _noise_of_clock(samples: Samples) -> Array:
+    """Noise of the positions of each joint at these times, if at even ones they are smooth."""
+    times, positions = samples.times, samples.motion[:, 0]
+    steps, result = np.diff(times), np.zeros(positions.shape[1])
+    if len(times) < _FEWEST_NOISY or np.ptp(steps) <= _UNEVEN * _usual_step(times):
+        return result
+    jerks, smooth = (
+        np.abs(divided_differences(positions, at, _NOISE_ORDER)[-1])
+        for at in (times, np.linspace(times[0], times[-1], len(times)))
+    )
+    for j in np.flatnonzero(np.count_nonzero(jerks, axis=0) >= _FEWEST_NOISY).tolist():
+        moves = jerks[:, j] > 0.0
+        given = np.median(jerks[moves, j])
+        if given > _ERRING * np.median(smooth[moves, j]):
+            result[j] = given
+    return np.asarray(result / _derivative_of(np.ones(1), times))
+
+
+def _is_measured(samples: Samples, clock: Array) -> bool:
     """Whether some joint has noise that is more than its digits leave and than the motion."""
     times, positions = samples.times, samples.motion[:, 0]
-    if not (noise := _noise(times, positions)).any():
+    if not (noise := np.maximum(_noise(times, positions), clock)).any():
         return False
-    step = float(np.median(np.diff(times)))
+    step = _usual_step(times)
     stride = max(1, min(round(_SMOOTHING / step), (len(times) - 1) // _NOISE_ORDER))
     jerks = divided_differences(positions[::stride], times[::stride], _NOISE_ORDER)[-1]
     largest = np.maximum(np.abs(jerks).max(axis=0, initial=0.0), _LEAST_NOISE)
@@ -580,7 +617,7 @@ def _is_measured(samples: Samples) -> bool:
 
 def _derivative_of(noise: Array, times: Array, order: int = _NOISE_ORDER) -> Array:
     """Derivative of an order that noise makes from sample to sample, of each column."""
-    step = np.median(np.diff(times))
+    step = _usual_step(times)
     return np.asarray(noise * np.sqrt(comb(2 * order, order)) / step**order)
 
 
@@ -591,7 +628,7 @@ def _noise(times: Array, values: Array, order: int = _NOISE_ORDER) -> Array:
         return result
     quotients = divided_differences(values, times, order + 1)
     moves = quotients[-1] != 0.0  # a joint at rest has no noise, if it is rounded
-    step = np.median(np.diff(times))
+    step = _usual_step(times)
     for j in np.flatnonzero(np.count_nonzero(moves, axis=0) >= _FEWEST_NOISY).tolist():
         last = np.median(np.abs(quotients[-1][moves[:, j], j]))
         before = np.median(np.abs(quotients[-2][1:][moves[:, j], j]))

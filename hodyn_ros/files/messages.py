@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.quantities import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
+from hodyn_ros.files.quantities import QUANTITIES
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module, share_file
 
@@ -28,20 +28,17 @@ Orders = dict[str, tuple[str, int]]
 """By the field of a message: the field of `Samples` that it holds, and which order of it."""
 
 
-def _orders(field: str, what: str, names: tuple[str, ...]) -> Orders:
-    """Fields of the orders of a quantity, named as the quantity or with another beginning."""
-    return {name.replace(what, field, 1): (what, k) for k, name in enumerate(names)}
+def _orders(what: str, count: int, prefix: str = '') -> Orders:
+    """Fields of the first orders of a quantity, called as its columns are, without a prefix."""
+    names = QUANTITIES[what].names[:count]
+    return {name.removeprefix(prefix): (what, k) for k, name in enumerate(names)}
 
 
-_MOTION: Orders = {name: ('motion', k) for k, name in enumerate(MOTION[:5])}
-_STATE: Orders = {
-    'position': ('motion', 0),
-    'velocity': ('motion', 1),
-    'effort': ('effort', 0),
-}
+_MOTION = _orders('motion', 5)
+_STATE: Orders = _orders('motion', 2) | _orders('effort', 1)
 
 
-class Topic(NamedTuple):
+class ResultTopic(NamedTuple):
     """A topic that results are written to: the type of its messages, and their fields."""
 
     topic: str
@@ -54,21 +51,18 @@ class Topic(NamedTuple):
 
 
 TOPICS = (
-    Topic(
+    ResultTopic(
         MOTION_TOPIC, JOINT_MOTION, {'joint_names': 'joint_names'}, _MOTION, ('motion', 2)
     ),
-    Topic(
+    ResultTopic(
         EFFORT_TOPIC,
         'hodyn_msgs/msg/JointEffort',
         {'joint_names': 'joint_names'},
-        {
-            **_orders('effort', 'effort', EFFORT[:3]),
-            **{name: ('effort_std', k) for k, name in enumerate(EFFORT_STD[:3])},
-        },
+        _orders('effort', 3) | _orders('effort_std', 3),
         ('effort', 0),
     ),
     *(
-        Topic(
+        ResultTopic(
             EFFORT_MIRROR.format(m),
             JOINT_STATE,
             {'name': 'joint_names'},
@@ -77,25 +71,18 @@ TOPICS = (
         )
         for m in range(3)
     ),
-    Topic(
+    ResultTopic(
         MOTOR_TOPIC,
         'hodyn_msgs/msg/MotorReference',
         {'motor_names': 'motor_names', 'joint_names': 'motor_joints'},
-        {
-            **{name: ('motor_position', k) for k, name in enumerate(MOTION[:3])},
-            **_orders('torque', 'motor_torque', MOTOR_TORQUE[:2]),
-        },
+        _orders('motor_position', 3, 'motor_') | _orders('motor_torque', 2, 'motor_'),
         ('motor_position', 0),
     ),
-    Topic(
+    ResultTopic(
         MOTOR_MIRROR,
         JOINT_STATE,
         {'name': 'motor_names'},
-        {
-            'position': ('motor_position', 0),
-            'velocity': ('motor_position', 1),
-            'effort': ('motor_torque', 0),
-        },
+        {**_orders('motor_position', 2, 'motor_'), 'effort': ('motor_torque', 0)},
         ('motor_position', 0),
     ),
 )

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, first_true
-from hodyn_ros.display import table
-from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.display import Column, Table
+from hodyn_ros.errors import FileError, JointNameError, MotionError
 from hodyn_ros.files.quantities import MOTOR_ARRAYS, QUANTITIES
 from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.names import listed, unit_of
+from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion
@@ -25,17 +25,17 @@ SOURCES = {'unknown': 0, 'given': 1, 'waypoints': 2, 'measured': 3}
 """Where a motion comes from, with the constants SOURCE_* of hodyn_msgs/JointEffort."""
 
 _OWNERS = {
-    what: quantity.owners
-    for what, quantity in QUANTITIES.items()
-    if quantity.owners in ('joint_names', 'motor_names')
+    what: quantity.owners for what, quantity in QUANTITIES.items() if quantity.owners
 }
 """Fields that are arrays, and the field that names what their last axis counts."""
 
-_EFFORTS = {0: 'effort', 1: 'effort rate'}
-_MOST_ROWS = 20  # of the table in a notebook
-
-LACKING = 'At the beginning, samples without the positions of all joints are left out: {}.'
-"""Remark on samples of hardware that is not active yet."""
+_TITLES = (
+    'torque',
+    'torque rate',
+    'second derivative',
+    'third derivative',
+    'fourth derivative',
+)
 
 _OTHERS = (
     ' Is it a motion of another robot? If its joints have other names alone, say what its columns '
@@ -114,8 +114,6 @@ class Samples:
     """Where the motion of results comes from, a key of `SOURCES`."""
     base_link: str = ''
     """Base link of the model."""
-    delay: float = 0.0
-    """How far the values lie behind the measurements that they are estimated from [s]."""
     continuous_order: int = 2
     """Highest derivative of the efforts that is continuous along the motion, at most 2; -1 if the
     efforts themselves jump. Of a motion that is given by its samples it is not known, and all are
@@ -171,25 +169,48 @@ class Samples:
         if len(set(names)) != len(names):
             repeated = sorted({name for name in names if names.count(name) > 1})
             raise JointNameError(f'{self.name}: {listed(repeated)} more than once.')
-        checked: dict[str, Any] = {
-            'joint_names': names,
-            'times': _numbers(self.times, f'{self.name}: times'),
-            'motion': _numbers(self.motion, f'{self.name}: motion'),
-            'wrenches': tuple(self.wrenches),
-            'motor_names': tuple(self.motor_names),
-        }
-        self._refuse_motion(names, checked['times'], checked['motion'])
-        N = len(checked['times'])
-        if not self.motor_names and (
-            self.motor_position is not None or self.motor_torque is not None
-        ):
-            checked['motor_names'] = names
-        checked['motor_joints'] = tuple(self.motor_joints) or checked['motor_names']
-        for what, owners in _OWNERS.items():
-            if (given := getattr(self, what)) is not None:
-                checked[what] = self._checked(what, given, N, len(checked[owners]))
+        is_of_motors = self.motor_position is not None or self.motor_torque is not None
+        motors = tuple(self.motor_names) or names * is_of_motors
+        self._set(joint_names=names, motor_names=motors, wrenches=tuple(self.wrenches))
+        self._set(motor_joints=tuple(self.motor_joints) or motors)
+        self._set(times=self._numbers('times', self.times))
+        if self.times.ndim != 1:
+            raise MotionError(
+                f'{self.name}: times has shape {self.times.shape}, expected (N,).'
+            )
+        self._refuse_any(~np.isfinite(self.times), self.times)
+        self._set_arrays()
+
+    def _set(self, **fields: Any) -> None:
+        for what, value in fields.items():
+            object.__setattr__(self, what, value)
+
+    def _set_arrays(self) -> None:
+        """Check what has a value for each sample."""
+        N, n = len(self.times), len(self.joint_names)
+        motion = self._numbers('motion', self.motion)
+        if motion.ndim != 3 or motion.shape[1] < 1 or motion.shape[::2] != (N, n):
+            raise MotionError(
+                f'{self.name}: motion has shape {motion.shape}, expected ({N}, K, {n}): samples, '
+                'orders from the position on, joints.'
+            )
+        self._refuse_any(np.isinf(motion), motion)
         if self.effort is None:
-            checked['effort'] = np.empty((N, 0, len(names)))
+            self._set(effort=np.empty((N, 0, n)))
+        for what, given in self.arrays().items():
+            values, width = self._numbers(what, given), len(getattr(self, _OWNERS[what]))
+            if values.ndim == 2:
+                values = values[:, None]
+            if values.ndim != 3 or values.shape[::2] != (N, width):
+                raise MotionError(
+                    f'{self.name}: {what} has shape {np.shape(given)}, expected ({N}, orders, '
+                    f'{width}), or ({N}, {width}): one for each sample and joint or motor.'
+                )
+            self._set(**{what: values})
+        self._set_single(N)
+
+    def _set_single(self, N: int) -> None:
+        """Check wrenches and stiffnesses of N samples."""
         for wrench in self.wrenches:
             shape = np.shape(wrench.values)
             if len(shape) != 3 or shape[0] != N:
@@ -197,50 +218,33 @@ class Samples:
                     f'{self.name}: the wrench on {wrench.link!r} has shape {shape}, expected '
                     f'({N}, S, 6): as many samples as the motion.'
                 )
-        checked['stiffness'] = {
-            name: self._checked_stiffness(name, values, N)
-            for name, values in self.stiffness.items()
-        }
-        for what, value in checked.items():
-            object.__setattr__(self, what, value)
+        stiffness = {}
+        for joint, given in self.stiffness.items():
+            series = self._numbers(f'stiffness of {joint!r}', given)
+            if series.ndim != 2 or len(series) != N or not np.isfinite(series).all():
+                raise MotionError(
+                    f'{self.name}: the stiffness of {joint!r} has shape {series.shape}, '
+                    f'expected finite numbers of shape ({N}, S).'
+                )
+            stiffness[joint] = series
+        self._set(stiffness=stiffness)
 
-    def _checked(self, what: str, given: ArrayLike, N: int, width: int) -> Array:
-        """Values of shape (N, orders, width), or (N, width) of one order alone."""
-        values = _numbers(given, f'{self.name}: {what}')
-        if values.ndim == 2:
-            values = values[:, None]
-        if values.ndim != 3 or values.shape[::2] != (N, width):
+    def _numbers(self, what: str, values: ArrayLike) -> Array:
+        """Array of real numbers as float64; refuses anything else."""
+        try:
+            array = np.asarray(values)
+            if array.dtype.kind not in 'fiu':
+                raise TypeError(f'elements of type {array.dtype}')
+            return np.asarray(array, dtype=np.float64)
+        except (TypeError, ValueError) as error:
             raise MotionError(
-                f'{self.name}: {what} has shape {np.shape(given)}, expected ({N}, orders, '
-                f'{width}), or ({N}, {width}): one for each sample and joint or motor.'
-            )
-        return values
+                f'{self.name}: {what} is not an array of numbers: {error}.'
+            ) from error
 
-    def _checked_stiffness(self, joint_name: str, values: ArrayLike, N: int) -> Array:
-        """Finite stiffness of a joint with its derivatives, shape (N, S)."""
-        series = _numbers(values, f'{self.name}: stiffness of {joint_name!r}')
-        if series.ndim != 2 or len(series) != N or not np.isfinite(series).all():
-            raise MotionError(
-                f'{self.name}: the stiffness of {joint_name!r} has shape {series.shape}, '
-                f'expected finite numbers of shape ({N}, S).'
-            )
-        return series
-
-    def _refuse_motion(self, names: tuple[str, ...], times: Array, motion: Array) -> None:
-        """Refuse other shapes, and times and positions that are not finite."""
-        N = len(times)
-        if times.ndim != 1:
-            raise MotionError(f'{self.name}: times has shape {times.shape}, expected (N,).')
-        if motion.ndim != 3 or motion.shape[1] < 1 or motion.shape[::2] != (N, len(names)):
-            raise MotionError(
-                f'{self.name}: motion has shape {motion.shape}, expected ({N}, K, '
-                f'{len(names)}): samples, orders from the position on, joints.'
-            )
-        for where, values in ((~np.isfinite(times), times), (np.isinf(motion), motion)):
-            if (place := first_true(where)) is not None:
-                self._refuse_value(values, place)
-
-    def _refuse_value(self, values: Array, place: tuple[int, ...]) -> None:
+    def _refuse_any(self, where: NDArray[np.bool_], values: Array) -> None:
+        """Refuse times (N,), or part of a motion (N, K, n), of which something is not finite."""
+        if (place := first_true(where)) is None:
+            return
         what = 'time'
         if len(place) > 1:
             what = f'derivative {place[1]}' if place[1] else 'position'
@@ -258,8 +262,7 @@ class Samples:
         MotionError
             If there is one; the message says where.
         """
-        if (place := first_true(np.isnan(self.motion[:, :1]))) is not None:
-            self._refuse_value(self.motion, place)
+        self._refuse_any(np.isnan(self.motion[:, :1]), self.motion)
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -274,19 +277,23 @@ class Samples:
         MotorMotion or None
             What is not there has no orders.
         """
-        given = {what: getattr(self, what) for what in MOTOR_ARRAYS}
-        if all(values is None for values in given.values()):
+        arrays = self.arrays()
+        if not any(what in arrays for what in MOTOR_ARRAYS):
             return None
         from hodyn_ros.actuators.motors import MotorMotion
 
         return MotorMotion(
             *(
-                np.empty((len(self), 0, len(getattr(self, _OWNERS[what]))))
-                if values is None
-                else values
-                for what, values in given.items()
+                arrays.get(
+                    what, np.empty((len(self), 0, len(getattr(self, _OWNERS[what]))))
+                )
+                for what in MOTOR_ARRAYS
             )
         )
+
+    def _joints_of(self, what: str) -> tuple[str, ...]:
+        """Joints that a quantity belongs to, along its last axis."""
+        return self.motor_joints if _OWNERS[what] == 'motor_names' else self.joint_names
 
     def by_joint(self, what: str) -> Array | None:
         """First order of a quantity, by the joints, as it is measured; shape (N, n).
@@ -301,16 +308,11 @@ class Samples:
             NaN where it is not known or infinite. None if it is not there, or joints do not have
             one motor each.
         """
-        values, owners = getattr(self, what), self.joint_names
-        if _OWNERS[what] == 'motor_names':
-            owners = self.motor_joints
-        if (
-            values is None
-            or not values.shape[1]
-            or sorted(owners) != sorted(self.joint_names)
-        ):
+        values, joints = getattr(self, what), self._joints_of(what)
+        is_there = values is not None and values.shape[1] > 0
+        if not is_there or sorted(joints) != sorted(self.joint_names):
             return None
-        found = values[:, 0][:, [owners.index(name) for name in self.joint_names]]
+        found = values[:, 0][:, [joints.index(name) for name in self.joint_names]]
         return np.where(np.isinf(found), np.nan, found)
 
     def at(self, rows: Any) -> Samples:
@@ -360,31 +362,30 @@ class Samples:
         wanted = tuple(joint_names)
         if wanted == self.joint_names:
             return self, ()
-        missing = [name for name in wanted if name not in self.joint_names]
-        if missing:
+        if missing := [name for name in wanted if name not in self.joint_names]:
             raise JointNameError(
                 f'{self.name}: {listed(missing)} missing; it has {listed(self.joint_names)}.'
                 + (_OTHERS if missing == list(wanted) else '')
             )
-        unused = tuple(name for name in self.joint_names if name not in wanted)
         joints = [self.joint_names.index(name) for name in wanted]
-        motors = [
-            i for name in wanted for i, own in enumerate(self.motor_joints) if own == name
-        ]
+        moved = [m for m, joint in enumerate(self.motor_joints) if joint in wanted]
+        motors = sorted(moved, key=lambda m: wanted.index(self.motor_joints[m]))
         places = {'joint_names': joints, 'motor_names': motors}
-        arrays = {
+        fields: dict[str, Any] = {
             what: values[:, :, places[_OWNERS[what]]]
             for what, values in self.arrays().items()
         }
-        fields = {
-            field: tuple(getattr(self, field)[i] for i in motors)
-            for field in ('motor_names', 'motor_joints')
-        }
         if not motors:
-            arrays |= dict.fromkeys(('motor_position', 'motor_torque'))
-        if self.joint_units:
-            fields['joint_units'] = tuple(self.joint_units[j] for j in joints)
-        return replace(self, joint_names=wanted, **arrays, **fields), unused  # type: ignore[arg-type]
+            fields |= {'motor_position': None, 'motor_torque': None}
+        chosen = replace(
+            self,
+            **fields,
+            joint_names=wanted,
+            joint_units=_taken(self.joint_units, joints),
+            motor_names=_taken(self.motor_names, motors),
+            motor_joints=_taken(self.motor_joints, motors),
+        )
+        return chosen, tuple(name for name in self.joint_names if name not in wanted)
 
     @property
     def units(self) -> dict[str, tuple[tuple[str, ...], ...]]:
@@ -401,19 +402,17 @@ class Samples:
         """
         if not self.joint_units:
             return {}
-        joints = dict(zip(self.joint_names, self.joint_units))
-        found = {}
-        for what, values in self.arrays().items():
-            of_motors = _OWNERS[what] == 'motor_names'
-            is_linear = [
-                joints[name] == 'm'
-                for name in (self.motor_joints if of_motors else self.joint_names)
-            ]
-            found[what] = tuple(
-                tuple(unit_of(QUANTITIES[what].unit, linear, order) for linear in is_linear)
+        unit = dict(zip(self.joint_names, self.joint_units))
+        return {
+            what: tuple(
+                tuple(
+                    QUANTITIES[what].unit_of(order, '', unit[joint] == 'm')
+                    for joint in self._joints_of(what)
+                )
                 for order in range(values.shape[1])
             )
-        return found
+            for what, values in self.arrays().items()
+        }
 
     def arrays(self) -> dict[str, Any]:
         """Quantities that there are, by their names in `QUANTITIES`.
@@ -437,20 +436,37 @@ class Samples:
             f'{self.motion.shape[1]} orders of the motion, {self.effort.shape[1]} of the efforts'
         )
 
+    def largest(self, what: str = 'effort') -> Table:
+        """Largest magnitudes of the torques of joints or motors, with units if they are known.
+
+        Parameters
+        ----------
+        what : {'effort', 'motor_torque'}
+
+        Returns
+        -------
+        Table
+            A record for each joint or motor; NaN where nothing is known.
+        """
+        of_motors = _OWNERS[what] == 'motor_names'
+        names = self.motor_names if of_motors else self.joint_names
+        peaks = np.fmax.reduce(np.abs(getattr(self, what)), axis=0, initial=np.nan)
+        keys = [name.removeprefix('motor_') for name in QUANTITIES[what].names]
+        units = self.units.get(what, [[''] * len(names)] * len(peaks))
+        columns = [Column('name', 'motor' if of_motors else 'joint')]
+        for key, title, each in zip(keys, _TITLES, units):
+            unit = ', '.join(dict.fromkeys(each))
+            columns.append(Column(key, 'motor ' * of_motors + title, unit))
+        records = [
+            {'name': name, 'units': dict(zip(keys, unit)), **dict(zip(keys, values))}
+            for name, unit, values in zip(names, zip(*units), peaks.T)
+        ]
+        return Table('', columns, records)
+
     def _repr_html_(self) -> str:
         """Return a table of the largest efforts."""
-        units = self.units.get('effort', ())
-        head = ['largest']
-        for order in range(self.effort.shape[1]):
-            unit = ', '.join(dict.fromkeys(units[order])) if units else 'unit not known'
-            head.append(f'{_EFFORTS.get(order, f"derivative {order}")} [{unit}]')
-        peaks = np.fmax.reduce(np.abs(self.effort), axis=0, initial=np.nan).T
-        rows = [
-            [name, *(f'{x:.4g}' for x in row)] for name, row in zip(self.joint_names, peaks)
-        ]
-        if len(rows) > _MOST_ROWS:
-            rows = [*rows[:_MOST_ROWS], [f'and {len(rows) - _MOST_ROWS} more']]
-        return table(f'{self._summary()}; {self.provenance}', head, rows)
+        title = f'{self._summary()}; {self.provenance}'
+        return replace(self.largest(), title=title)._repr_html_()
 
 
 def waypoint_samples(
@@ -505,21 +521,38 @@ def waypoint_samples(
     )
 
 
-def leading_unknown(positions: Array) -> int:
-    """Count the samples before the first one with all positions.
+def first_known(positions: Array, name: str) -> tuple[int, tuple[str, ...]]:
+    """First sample with all positions, before which hardware is not active yet.
 
     Parameters
     ----------
     positions : ndarray, shape (N, n)
-        NaN where one is not known, as of hardware that is not active yet.
+        NaN where one is not known.
+    name : str
+        Where they come from, for messages.
 
     Returns
     -------
-    int
-        From 0 to N.
+    first : int
+    remarks : tuple of str
+        One if samples stand before it.
+
+    Raises
+    ------
+    FileError
+        If there are samples, but none with all positions.
     """
-    known = ~np.isnan(positions).any(axis=1)
-    return int(known.argmax()) if known.any() else len(positions)
+    is_known = ~np.isnan(positions).any(axis=1)
+    if len(positions) and not is_known.any():
+        raise FileError(
+            f'{name}: none of {len(positions)} samples has the positions of all joints.'
+        )
+    first = int(is_known.argmax()) if len(positions) else 0
+    remark = (
+        'At the beginning, samples without the positions of all joints are left out: '
+        f'{first}.'
+    )
+    return first, (remark,) * (first > 0)
 
 
 def times_from(part: Samples, start: int) -> Array:
@@ -560,12 +593,6 @@ def known_orders(values: Array) -> NDArray[np.intp]:
     return np.asarray(np.logical_and.accumulate(known, axis=1).sum(axis=1), dtype=np.intp)
 
 
-def _numbers(values: ArrayLike, what: str) -> Array:
-    """Array of real numbers as float64; `what` names it in the `MotionError` for anything else."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in 'fiu':
-            raise TypeError(f'elements of type {array.dtype}')
-        return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise MotionError(f'{what} is not an array of numbers: {error}.') from error
+def _taken(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
+    """Names at some places, if there are any."""
+    return tuple(names[place] for place in places) if names else ()

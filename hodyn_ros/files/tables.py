@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,10 +15,10 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import TableFile, samples_of, table_of, titles_as_text
+from hodyn_ros.files.columns import TableFile, WrittenTable, samples_of, table_of
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.memory import refuse_beyond_memory
-from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME
+from hodyn_ros.files.quantities import QUANTITIES, TIME, WORDS, Word
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module
@@ -37,8 +37,8 @@ class TableFormat(Format):
     suffixes: tuple[str, ...]
     read: Callable[[Path, Sequence[str] | None], TableFile]
     """Opens a file, with joint names for those that have none."""
-    put: Callable[[Path, Mapping[str, Array], Mapping[str, str]], None]
-    """Writes columns and lines as `table_of` makes them."""
+    put: Callable[[Path, WrittenTable], None]
+    """Writes a table."""
     library: str = ''
     """Without which it cannot be written."""
 
@@ -76,7 +76,7 @@ class TableFormat(Format):
         storage : str
             Of bags; not used.
         """
-        self.put(path, *table_of(results))
+        self.put(path, table_of(results))
 
 
 def _read_csv(path: Path, joint_names: Sequence[str] | None) -> TableFile:
@@ -141,13 +141,25 @@ def _by_arrow(
             null_values=[''],
         ),
     )
-    return [column.to_numpy() for column in table.columns]
+    return list(map(_numbers, table.columns))
+
+
+def _numbers(column: Any) -> Array:
+    """Values of a column of Arrow, whose own way to NumPy imports pandas, which takes longer."""
+    if column.null_count or str(column.type) != 'double' or not column.num_chunks:
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    parts = [
+        np.frombuffer(chunk.buffers()[1], count=len(chunk), offset=8 * chunk.offset)
+        for chunk in column.chunks
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _by_numpy(
     path: Path, head: int, delimiter: str | None, width: int, places: Sequence[int]
 ) -> Sequence[Array]:
-    """Columns of a CSV that holds nothing but numbers."""
+    """Columns of a CSV that hold nothing but numbers, beside others without quoted delimiters."""
+    chosen = places if delimiter and len(places) < width else None  # which takes longer
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', UserWarning)  # of no rows, which are refused later
         values = np.loadtxt(
@@ -155,12 +167,17 @@ def _by_numpy(
             delimiter=delimiter,
             comments=None,
             skiprows=head,
+            usecols=chosen,
             ndmin=2,
             encoding='utf-8-sig',
         )
-    if values.shape[1] != width:
+    counts = {values.shape[1]}
+    if delimiter and chosen:  # the others are not looked at
+        rows = path.read_bytes().split(b'\n', head)[-1].splitlines()
+        counts = {1 + row.count(delimiter.encode()) for row in rows if row.strip()}
+    if not counts <= {width}:
         raise ValueError('other cells than titles')
-    return [values[:, place] for place in places]
+    return list(values.T if chosen else values.T[list(places)])
 
 
 def _one_by_one(
@@ -211,45 +228,39 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-def _write_csv(path: Path, columns: Mapping[str, Array], lines: Mapping[str, str]) -> None:
+def _write_csv(path: Path, table: WrittenTable) -> None:
     """Write lines and titles, then numbers with all digits that it takes to read them back."""
-    titles, beside = titles_as_text(lines)
     with path.open('w', encoding='utf-8', newline='') as file:
-        file.writelines(f'# {key}: {value}\n' for key, value in beside.items())
-        csv.writer(file, lineterminator='\n').writerow(titles)
+        file.writelines(f'# {key}: {value}\n' for key, value in table.lines.items())
+        csv.writer(file, lineterminator='\n').writerow(table.titles)
         try:
             library: Any = import_module('pyarrow.csv')
         except ImportError:
-            rows = zip(*(column.tolist() for column in columns.values()))
+            rows = zip(*(column.tolist() for column in table.columns.values()))
             file.writelines(','.join(map(repr, row)) + '\n' for row in rows)
             return
         file.flush()
-        table = import_module('pyarrow').table(dict(columns))
-        library.write_csv(table, file.buffer, library.WriteOptions(include_header=False))
+        columns = import_module('pyarrow').table(table.columns)
+        library.write_csv(columns, file.buffer, library.WriteOptions(include_header=False))
 
 
 def _read_npz(path: Path, joint_names: Sequence[str] | None) -> TableFile:
-    """Read arrays (N,) under the titles of columns, or some with several axes by their names."""
+    """Read arrays (N,) under the titles of columns, or those of all joints under their words."""
     with path.open('rb') as opened, np.load(opened, allow_pickle=False) as file:
         size = sum(item.file_size for item in file.zip.infolist())
         refuse_beyond_memory(str(path), float(_COPIES * size))
         arrays: dict[str, Any] = dict(file)
-    if joint_names is not None:
-        arrays.setdefault('joint_names', np.array(joint_names))
     lines = {name: str(values) for name, values in arrays.items() if not values.ndim}
-    for what, names in _SAID.items():
-        said = [arrays[name].astype(str).tolist() for name in names if name in arrays]
-        lines |= {f'{what} {who}': ' '.join(words) for who, *words in zip(*said) if words}
+    joints = [str(name) for name in arrays.get('joint_names', joint_names or ())]
     columns: dict[str, Array] = {}
     for name, values in arrays.items():
-        if values.ndim > 1 and name in _ARRAYS:
-            if twice := columns.keys() & (found := _columns_in(path, name, arrays)):
+        if values.ndim and values.dtype.kind in 'fiu':
+            found = _columns_of(path, name, values, joints)
+            if twice := columns.keys() & found:
                 raise FileError(
                     f'{path}: {name!r} and another array hold {sorted(twice)[0]!r}; leave one out.'
                 )
             columns |= found
-        elif values.ndim and values.dtype.kind in 'fiu':
-            columns[name] = values
     titles = list(columns)
 
     def numbers(place: int) -> Array:
@@ -264,45 +275,32 @@ def _read_npz(path: Path, joint_names: Sequence[str] | None) -> TableFile:
     return TableFile(titles, lines, lambda places: list(map(numbers, places)))
 
 
-_ARRAYS: dict[str, tuple[Sequence[str], str]] = {
-    **{name: ((name,), 'joint_names') for name in MOTION[:5]},
-    **{what: (names, owners) for what, (names, _, owners) in QUANTITIES.items()},
-}
-"""Columns of an owner that an array with several axes stands for, and who names the owners."""
-_SAID = {
-    'wrench': ('wrench_links', 'wrench_expressed_in', 'wrench_acting'),
-    'motor': ('motor_names', 'motor_joints'),
-}
-
-
-def _columns_in(path: Path, name: str, arrays: Mapping[str, Any]) -> dict[str, Array]:
-    """Columns of an array (N, n), (N, orders, n), or (N, W, orders, 6) of wrenches."""
-    (names, of), values = _ARRAYS[name], arrays[name]
-    if of not in arrays:
-        raise FileError(
-            f'{path}: there are no {of!r} of {name!r}; add them to the file, or give joint_names.'
-        )
-    owners = arrays[of].astype(str).tolist()
-    if of in ('wrench_links', 'stiffness_joints'):
-        values = values.reshape(*values.shape[:2], -1).swapaxes(1, 2)
-    elif values.ndim == 2:
+def _columns_of(
+    path: Path, name: str, values: Array, joints: Sequence[str]
+) -> dict[str, Array]:
+    """Columns of an array: itself, or of (N, n) or (N, orders, n) those of each joint."""
+    word = WORDS.get(name) or (Word(name, 0, '') if name in QUANTITIES else None)
+    if values.ndim == 1 or word is None or QUANTITIES[word.field].owners != 'joint_names':
+        return {name: values}
+    names = QUANTITIES[word.field].names[word.order :]
+    if values.ndim == 2:
         values = values[:, None]
-    if values.ndim != 3 or len(names) < values.shape[1] or len(owners) != values.shape[2]:
+    if values.ndim != 3 or values.shape[2] != len(joints) or len(names) < values.shape[1]:
         raise FileError(
-            f'{path}: {name!r} has shape {arrays[name].shape}, expected (N, orders, n), or '
-            f'(N, n, orders) of stiffnesses and wrenches, with n = {len(owners)} as {of!r} has '
-            f'names: {listed(owners)}.'
+            f'{path}: {name!r} has shape {values.shape}, expected (N, n) or (N, orders, n) with '
+            f'n = {len(joints)} as there are joint_names: {listed(joints)}; add them to the file, '
+            'or give joint_names.'
         )
     return {
-        f'{owner}.{names[k]}': values[:, k, j]
+        f'{joint}.{names[k]}': values[:, k, j]
         for k in range(values.shape[1])
-        for j, owner in enumerate(owners)
+        for j, joint in enumerate(joints)
     }
 
 
-def _write_npz(path: Path, columns: Mapping[str, Array], lines: Mapping[str, str]) -> None:
+def _write_npz(path: Path, table: WrittenTable) -> None:
     """Write an array for each column, and one of a text for each line."""
-    arrays: dict[str, Any] = {**columns, **lines}
+    arrays: dict[str, Any] = {**table.columns, **table.lines, **table.said}
     np.savez(path, **arrays)
 
 
@@ -326,23 +324,21 @@ def _read_parquet(path: Path, joint_names: Sequence[str] | None) -> TableFile:
                     f'{path}: column {titles[place]!r} is of type {kind}, expected numbers.'
                 )
         found = library.read_table(path, columns=[titles[place] for place in places])
-        return [np.asarray(column.to_numpy(), dtype=np.float64) for column in found.columns]
+        return list(map(_numbers, found.columns))
 
     return TableFile(titles, lines, columns)
 
 
-def _write_parquet(
-    path: Path, columns: Mapping[str, Array], lines: Mapping[str, str]
-) -> None:
+def _write_parquet(path: Path, table: WrittenTable) -> None:
     """Write columns as they are packed best."""
-    metadata = {f'{_PREFIX}{key}': value for key, value in lines.items()}
+    lines = {f'{_PREFIX}{key}': value for key, value in (table.lines | table.said).items()}
     # Floating-point numbers hardly ever repeat, which is what a dictionary is for. Their bytes
     # apart, signs and exponents first, are what can be compressed of them.
     _arrow('pyarrow.parquet', path).write_table(
-        _arrow('pyarrow', path).table(dict(columns), metadata=metadata),
+        _arrow('pyarrow', path).table(table.columns, metadata=lines),
         path,
         use_dictionary=False,
-        use_byte_stream_split=list(columns),
+        use_byte_stream_split=list(table.columns),
         compression='zstd',
     )
 

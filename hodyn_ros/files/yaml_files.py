@@ -192,7 +192,7 @@ class YamlFormat(Format):
             },
             'joint_names': list(results.joint_names),
         }
-        columns = {name: results.motion[:, k] for k, name in enumerate(POINT_FIELDS)}
+        columns = dict(zip(POINT_FIELDS, np.moveaxis(results.motion, 1, 0)))
         if results.effort.shape[1]:
             columns['effort'] = results.effort[:, 0]
         with path.open('w', encoding='utf-8') as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -12,15 +12,17 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
-from hodyn_ros.display import shown
+from hodyn_ros.display import Answer, shown
 from hodyn_ros.files.samples import Samples
-from hodyn_ros.identification.doubt import Explanation, last_link
+from hodyn_ros.identification.answers import of_comparison
+from hodyn_ros.identification.doubt import Explanation
 from hodyn_ros.identification.equations import Channels, Equations, Places, Rows
 from hodyn_ros.identification.estimation import (
     measured_and_computed,
     scale_remarks,
 )
 from hodyn_ros.identification.gram import Gram
+from hodyn_ros.identification.hypotheses import Hypothesis, described, last_link
 from hodyn_ros.identification.recording import (
     Flags,
     Preparation,
@@ -39,24 +41,16 @@ BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
 _STEPS, _LARGEST_STEP = 6, 0.03  # of Gauss and Newton, of a delay [s]
 _ROUNDING = 1e-12  # part of the squared efforts
 _LITTLE = 0.05  # share of a difference that is not worth a sentence
-_EVERY = ('bodies', 'viscous', 'coulomb', 'offset', 'armature', 'gravity', 'delay')
-_CANDIDATES = {
+_FRICTION = 'viscous', 'coulomb', 'offset'
+_HYPOTHESES = {
     'delay': ('delay',),
     'gravity': ('gravity',),
     'payload': ('payload',),
-    'friction': ('viscous', 'coulomb', 'offset'),
+    'friction': _FRICTION,
     'bodies': ('bodies',),
-    'all': _EVERY,
+    'all': ('bodies', *_FRICTION, 'armature', 'gravity', 'delay'),
 }
 """Groups of parameters that may explain a difference."""
-_TEXTS = {
-    'friction': 'friction and offsets',
-    'payload': 'a payload',
-    'gravity': 'another direction of gravity',
-    'delay': 'efforts that come late or early',
-    'bodies': 'other masses and inertias',
-    'all': 'all of these together',
-}
 
 
 class ComparedStretch(NamedTuple):
@@ -157,6 +151,16 @@ class Comparison:
             text += f' would explain {100.0 * share:.0f} %'
         span = low if low == high else f'{low} to {high}'
         return f'The difference is {span} % of the measured efforts; {text} of it.'
+
+    @property
+    def answer(self) -> Answer:
+        """Tables of the differences and of what would explain them, and `summary`.
+
+        Returns
+        -------
+        Answer
+        """
+        return of_comparison(self)
 
     @property
     def times(self) -> tuple[Array, ...]:
@@ -308,68 +312,49 @@ def _explanations(
     grams = Gram(), Gram()
     size = np.zeros(n)
     for each in rows:
-        left = each.series[..., 0] - each.fixed - each.X @ equations.known - each.friction
+        left = equations.left(each, equations.known)
         columns = each.X, each.friction[..., None], each.series[..., 2:], left[..., None]
         used = each.is_used & (channels.kinds != 'sensor')
         for gram, which in zip(grams, (used, used & each.is_moving)):
             gram.add(np.concatenate(columns, axis=2), which.astype(float))
         size += channels.by_joint((np.where(used, each.signal, 0.0) ** 2).sum(axis=0), n)
-    for name, groups in _CANDIDATES.items():
+    for name, groups in _HYPOTHESES.items():
         if name == 'payload' and equations.link is None:
             continue
         has_friction = not set(groups).isdisjoint(FRICTION)
-        gram = grams[has_friction]
-        structure = equations.structure(equations.asked(groups), measured)
-        values, after = _fitted(gram, equations, structure.independent, has_friction)
+        gram, asked = grams[has_friction], equations.asked(groups)
+        own = equations.structure(asked, measured).independent
+        values = np.zeros(len(equations.columns))
+        values[own], after = _fitted(gram, equations, own, has_friction)
         before, after = (channels.by_joint(v, n) for v in (gram.form[:, -1, -1], after))
         with np.errstate(invalid='ignore', divide='ignore'):
             shares = np.where(before > _ROUNDING * size, 1.0 - after / before, np.nan)
             share = float(1.0 - after.sum() / before.sum())
-        yield Explanation(_described(name, values, equations.link), shares, share)
+        text = described([Hypothesis(name)], [values[asked]], equations.link)
+        yield Explanation(text, shares, share)
 
 
 def _fitted(
-    gram: Gram, equations: Equations, columns: Places, has_friction: bool
-) -> tuple[dict[str, float], Array]:
-    """Values of parameters by their names, and the squares that they leave, shape (C,)."""
-    names, delay = [equations.columns[k].name for k in columns], 0.0
+    gram: Gram, equations: Equations, places: Places, has_friction: bool
+) -> tuple[Array, Array]:
+    """Values of parameters, and the squares that they leave, shape (C,)."""
     late, friction = equations.places['delay'][0], len(equations.columns)
+    delay = np.flatnonzero(places == late)
+    values = np.zeros(len(places))
     # Each channel counts by what the given parameters leave in it.
     left = gram.form[:, -1, -1]
     weights = gram.count / np.maximum(left, 1e-9 * left.max() + 1e-300)
-    for _ in range(_STEPS if 'delay' in names else 1):
+    for _ in range(_STEPS if len(delay) else 1):
+        d = float(values[delay].sum())
         turned = np.eye(gram.form.shape[1])
         # Columns behind that of the friction are the second and third derivative of the efforts.
-        turned[[friction + 1, friction + 2], late] = -delay, -0.5 * delay**2
-        turned[late, -1] = -delay
-        turned[friction:-1, -1] = float(has_friction), delay**2 / 2.0, delay**3 / 6.0
-        own = gram.turned(turned[:, [*columns, -1]])
-        found, left = own.fitted(range(len(columns)), weights)
-        values = dict(zip(names, found.tolist()))
-        if 'delay' in names:
-            delay += np.clip(values['delay'], -_LARGEST_STEP, _LARGEST_STEP)
-            values['delay'] = delay
+        turned[[friction + 1, friction + 2], late] = -d, -0.5 * d**2
+        turned[late, -1] = -d
+        turned[friction:-1, -1] = float(has_friction), d**2 / 2.0, d**3 / 6.0
+        own = gram.turned(turned[:, [*places, -1]])
+        values, left = own.fitted(range(len(places)), weights)
+        values[delay] = d + np.clip(values[delay], -_LARGEST_STEP, _LARGEST_STEP)
     return values, left
-
-
-def _described(name: str, values: Mapping[str, float], link: str | None) -> str:
-    """Candidate with what it comes out as, such as 'a payload of 0.98 kg at panda_link8'."""
-    text = _TEXTS[name]
-    if name == 'payload':
-        mass = values.get('mass', 0.0)
-        return (
-            f'{text} of {mass:.2g} kg at {link}'
-            if mass > 0.0
-            else f'{-mass:.2g} kg less at {link}'
-        )
-    if name == 'gravity':
-        tilt = [values.get(f'gravity tilt {axis}', 0.0) for axis in '12']
-        angle = np.linalg.norm(tilt)
-        return f'{text}, by {np.degrees(angle):.2g} degrees'
-    if name == 'delay':
-        late = 1e3 * values['delay']
-        return f'efforts that come {abs(late):.2g} ms {"late" if late > 0.0 else "early"}'
-    return text
 
 
 def _in_bands(stretches: Sequence[Stretch], rest: Sequence[Array], count: Array) -> Array:

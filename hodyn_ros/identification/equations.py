@@ -12,6 +12,7 @@ of the same rows. Source of Y: `dynamics.regressor`; of the springs: Spong 1987.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -57,15 +58,13 @@ _OF_ROBOT = {
     'delay': {'delay': 's'},
 }
 _SEVERAL = 'bodies', 'payload', 'gravity'
-_NOT_LINEAR = 'delay', 'gravity', 'stribeck_velocity'
 _OF_MOTORS = 'effort', 'motor'
 _SIDES = {'effort': 1.0, 'spring': -1.0}  # on which side of the equations bodies are
 _RANK, _RESOLVED = 1e-9, 1e-5
-_FIRST_STRIBECK = 0.05
 
 
-class Column(NamedTuple):
-    """A parameter.
+class Parameter(NamedTuple):
+    """A parameter of the robot, and its column in the equations.
 
     Attributes
     ----------
@@ -102,16 +101,25 @@ class Channels(NamedTuple):
 
 
 class Nonlinear(NamedTuple):
-    """Values of the parameters in which the equations are not linear; columns are of changes."""
+    """How a parameter is searched in which equations are not linear; its column is of changes."""
 
-    delay: float
-    """[s]"""
-    tilt: Array
-    """Angles of gravity, shape (2,) [rad]."""
-    level: Array
-    """Of the friction that falls with the velocity, shape (n,)."""
-    log_velocity: Array
-    """Logarithm of the velocity with which it falls, shape (n,)."""
+    start: float = 0.0
+    largest_step: float = np.inf
+    lower: float = -np.inf
+    upper: float = np.inf
+    is_logarithm: bool = False
+    """Whether these are logarithms of its values."""
+
+
+NONLINEAR = {
+    'delay': Nonlinear(),
+    'gravity tilt 1': Nonlinear(),
+    'gravity tilt 2': Nonlinear(),
+    'stribeck_velocity': Nonlinear(
+        math.log(0.05), 0.5, math.log(0.005), math.log(0.6), True
+    ),
+}
+"""Kinds of parameters in which equations are not linear: [s], [rad], and log [rad/s] or [m/s]."""
 
 
 class Structure(NamedTuple):
@@ -174,12 +182,12 @@ class Equations:
 
     Attributes
     ----------
-    columns : list of Column
+    columns : list of Parameter
         All parameters.
     places : dict of str to ndarray of int
         Columns of 'bodies', 'payload', 'gravity', 'delay' and of each quantity of the joints.
     known : ndarray
-        Parameters as model and actuators have them.
+        Parameters as model and actuators have them; start of those that are searched.
     elastic : ndarray of bool, shape (n,)
         Which joints are series elastic.
 
@@ -211,7 +219,9 @@ class Equations:
         self.places: defaultdict[str, Places] = defaultdict(lambda: np.zeros(0, np.intp))
         for k, name in enumerate(names):
             self.places[name] = np.append(self.places[name], k)
-        self.known = np.zeros(len(self.columns))
+        self.known = np.array(
+            [NONLINEAR.get(c.name, Nonlinear()).start for c in self.columns]
+        )
         for name, values in (
             ('bodies', model.inertial_parameters),
             *self.known_drives.items(),
@@ -225,22 +235,24 @@ class Equations:
         axes = np.stack([normal, np.cross(g, normal)])
         self._axes = axes / np.maximum(np.linalg.norm(axes, axis=1), 1e-300)[:, None]
 
-    def _columns(self) -> Iterable[Column]:
+    def _columns(self) -> Iterable[Parameter]:
         """All parameters, group by group."""
         model = self.model
         owners = {'bodies': model.body_names, 'payload': (self.link,) * bool(self.link)}
         kinds = [int(kind == 'prismatic') for kind in model.joint_types]
         for group in self.groups:
             for owner in owners.get(group, ()):
-                yield from (Column(group, n, str(owner), u) for n, u in _OF_BODIES.items())
+                yield from (
+                    Parameter(group, n, str(owner), u) for n, u in _OF_BODIES.items()
+                )
             quantities = dict(_OF_JOINTS.get(group, {}))
             if self.elastic.any():
                 quantities |= _OF_ELASTIC.get(group, {})
             for name, units in quantities.items():
                 for joint, kind in zip(model.joint_names, kinds):
-                    yield Column(group, name, joint, units[kind])
+                    yield Parameter(group, name, joint, units[kind])
             for name, unit in _OF_ROBOT.get(group, {}).items():
-                yield Column(group, name, '', unit)
+                yield Parameter(group, name, '', unit)
 
     def asked(self, groups: Sequence[str]) -> Places:
         """Columns of groups, in their order.
@@ -278,15 +290,7 @@ class Equations:
     @cached_property
     def is_linear(self) -> Flags:
         """Which parameters equations are linear in."""
-        return np.array(
-            [not column.name.startswith(_NOT_LINEAR) for column in self.columns]
-        )
-
-    @property
-    def start(self) -> Nonlinear:
-        """Nonlinear parameters with which a search begins."""
-        n = self.model.n_joints
-        return Nonlinear(0.0, np.zeros(2), np.ones(n), np.full(n, np.log(_FIRST_STRIBECK)))
+        return np.array([column.name not in NONLINEAR for column in self.columns])
 
     def drive(self, j: int) -> SeriesElastic:
         """Elastic drive of a joint.
@@ -478,7 +482,7 @@ class Equations:
             put('viscous', moved[:, 1])  # type: ignore[index]
             put('coulomb', stretch.friction('coulomb', Coulomb(1.0).effort))
             put('offset', 1.0)
-            self._fall(X, stretch, self.start, joints)
+            self._fall(X, stretch, self.known, joints)
         if kind != 'effort':
             deflection = stretch.motor_motion - stretch.motion  # type: ignore[operator]
             d, rate = deflection[:, 0], deflection[:, 1]
@@ -502,43 +506,67 @@ class Equations:
         series[..., : given.shape[2]] = given
         return series, stretch.is_used[what], stretch.noise.get(what, none) ** 2
 
-    def developed(self, rows: Rows, state: Nonlinear, channels: Channels) -> Rows:
-        """Rows whose columns of nonlinear parameters are those of changes from a state.
+    def linearize(self, rows: Rows, beta: Array, channels: Channels) -> None:
+        """Make the columns of nonlinear parameters those of changes from their values.
 
         Parameters
         ----------
         rows : Rows
             Changed in place.
-        state : Nonlinear
+        beta : ndarray, shape (P,)
+            All parameters.
         channels : Channels
             Of the rows.
+        """
+        rows.X[..., self.places['delay']] = -rows.delayed(self.delay(beta), 1)[..., None]
+        own = np.isin(channels.kinds, _OF_MOTORS).sum()  # which come first
+        self._fall(rows.X[:, :own], rows.stretch, beta, channels.joints[:own])
+
+    def delay(self, beta: Array) -> float:
+        """Time by which efforts are late [s], of all parameters (P,)."""
+        return float(beta[self.places['delay']].sum())
+
+    def left(self, rows: Rows, beta: Array, has_friction: bool = False) -> Array:
+        """What parameters leave of rows, shape (M, C).
+
+        Parameters
+        ----------
+        rows : Rows
+            Of these equations, linearized at the parameters.
+        beta : ndarray, shape (P,)
+            All parameters.
+        has_friction : bool
+            Whether the friction is theirs instead of the known one.
 
         Returns
         -------
-        Rows
+        ndarray, shape (M, C)
         """
-        rows.X[..., self.places['delay']] = -rows.delayed(state.delay, 1)[..., None]
-        own = np.isin(channels.kinds, _OF_MOTORS).sum()  # which come first
-        self._fall(rows.X[:, :own], rows.stretch, state, channels.joints[:own])
-        return rows
+        rest = rows.delayed(self.delay(beta)) - rows.fixed
+        rest -= rows.X @ np.where(self.is_linear, beta, 0.0)
+        return rest if has_friction else rest - rows.friction
 
-    def _fall(self, X: Array, stretch: Stretch, state: Nonlinear, joints: Places) -> None:
+    def _fall(self, X: Array, stretch: Stretch, beta: Array, joints: Places) -> None:
         """Set the columns of friction that falls with the velocity, of channels of joints."""
         if not len(self.places['stribeck']):
             return
-        width = np.exp(state.log_velocity)[:, None]
+        level, log_velocity = (
+            beta[self.places[k]] for k in ('stribeck', 'stribeck_velocity')
+        )
+        level = np.where(level == 0.0, 1.0, level)  # else no velocity would be seen
+        width = np.exp(log_velocity)[:, None]
 
         def share(v: Array) -> Array:
             return np.asarray((v / width) ** 2)
 
-        at = state.log_velocity.tobytes()
+        at = log_velocity.tobytes()
         unit = stretch.friction(('stribeck', at), lambda v: np.exp(-share(v)) * np.sign(v))
         change = stretch.friction(
             ('change', at), lambda v: 2.0 * share(v) * np.exp(-share(v)) * np.sign(v)
         )
         for name, values in (
             ('stribeck', unit),
-            ('stribeck_velocity', state.level * change),
+            ('stribeck_velocity', level * change),
         ):
             X[:, np.arange(len(joints)), self.places[name][joints]] = values[:, joints]
 

@@ -18,6 +18,7 @@ import numpy as np
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.equations import (
+    NONLINEAR,
     Channels,
     Equations,
     Nonlinear,
@@ -31,8 +32,10 @@ from hodyn_ros.names import FRICTION, listed
 # Of all rows; without delay; last step over deviations.
 _PASSES, _HELD, _SETTLED = (10, 3, 0.02)
 _MEMORY = 3  # rows that the noise of a row depends on
-_LAGS = 60  # rows over which residuals that come again are looked for
-_PARTS = 8  # of a stretch, whose estimates are compared
+_PART = 0.5  # s, of recordings that are left out
+_LEAST_OTHERS = (
+    0.25  # share of the information that other parts have, for an estimate by them
+)
 _OUTLIER = 4.5  # standard deviations
 _MEDIAN = 1.4826  # standard deviation over the median magnitude
 # Errors of encoders, which are all that is in rows of springs, follow the motion: at frequencies
@@ -43,8 +46,6 @@ _RANK = 1e-6  # of directions that recordings show at all, over the best one
 _UNSEEN = 1e-3  # share of a parameter in the others
 _LEAST_SHOWN = 0.25  # of the parameters
 _LONGEST_DELAY, _LATE = 0.1, 2e-4  # s
-_STRIBECK_VELOCITIES = 0.005, 0.6  # rad/s or m/s, at least and at most
-_STRIBECK_STEP = 0.5  # of the logarithm of the velocity
 _MUCH = 0.01  # share of rows that is worth a remark
 _DOUBT, _NAMED = 0.05, 6  # deviation over a torque that is worth one, and names in it
 _ALIKE, _OTHER_UNIT = 0.8, 4.0  # correlation, and factor that is hardly one of the masses
@@ -108,14 +109,11 @@ class Estimation:
     channels : Channels
     structure : Structure
         Which b base parameters there are.
-    state : Nonlinear
-        Where the equations are developed.
     z : ndarray, shape (b,)
-        Base parameters; zero for those in which the equations are not linear, see
-        `estimates`.
-    columns : list of Column
+        Base parameters, with logarithms where these are searched; see `estimates`.
+    columns : list of Parameter
         Parameters that the base parameters are named after.
-    asked_columns : list of Column
+    asked_columns : list of Parameter
         The P parameters that are asked for.
     places : list of int
         Of `columns` among these.
@@ -144,13 +142,14 @@ class Estimation:
         self.equations, self.rows = equations, list(rows)
         self.channels, self.asked = equations.channels(measured), equations.asked(groups)
         self.structure = equations.structure(self.asked, measured)
-        self.state = equations.start
         self.has_friction = not set(groups).isdisjoint(FRICTION)
         self.z = self.structure.mapping @ equations.known[self.asked]
         self.columns = [equations.columns[i] for i in self.structure.independent]
         self.places = [self.asked.tolist().index(i) for i in self.structure.independent]
         self.asked_columns = [equations.columns[i] for i in self.asked]
         self._is_linear = equations.is_linear[self.structure.independent]
+        kinds = [NONLINEAR.get(column.name, Nonlinear()) for column in self.columns]
+        self._kinds = np.reshape(kinds, (-1, len(Nonlinear._fields))).T
         self.noise: _Noise | None = None
         self.dropped = self.used = 0
         self._half = np.zeros((len(self.z), 1))
@@ -163,8 +162,8 @@ class Estimation:
             self._held = late & (not late.all() and number < _HELD)
             if number:
                 self.noise = self._judged()
-            largest = self._step()
-            self._move()
+            step, largest = self._step()
+            self._take(step)
             if number > _HELD and largest < _SETTLED:
                 break
 
@@ -180,32 +179,19 @@ class Estimation:
     def of_base(self, z: Array) -> Array:
         """All parameters: base parameters, zeros for others that are asked for, known ones."""
         beta = self.equations.known.copy()
-        beta[self.asked] = 0.0
+        beta[self.asked[self.equations.is_linear[self.asked]]] = 0.0
         beta[self.structure.independent] = z
         return beta
 
     def left(self, rows: Rows, beta: Array) -> Array:
-        """What parameters leave of rows, shape (M, C).
-
-        Parameters
-        ----------
-        rows : Rows
-        beta : ndarray
-            All of them, zero where the equations are not linear.
-
-        Returns
-        -------
-        ndarray, shape (M, C)
-        """
-        rest = rows.delayed(self.state.delay) - rows.fixed - rows.X @ beta
-        return np.asarray(rest if self.has_friction else rest - rows.friction)
+        """What parameters (P,) leave of rows, shape (M, C)."""
+        return self.equations.left(rows, beta, self.has_friction)
 
     def rows_of(self, stretch: Stretch) -> Rows:
-        """Rows of a stretch where the equations are developed."""
+        """Rows of a stretch, linearized at the estimates."""
         rows = self.equations.rows(stretch, self.channels)
-        if self._is_linear.all():
-            return rows
-        return self.equations.developed(rows, self.state, self.channels)
+        self.equations.linearize(rows, self.of_base(self.z), self.channels)
+        return rows
 
     def is_used(self, rows: Rows) -> Flags:
         """Which rows tell of what is asked for, shape (M, C)."""
@@ -290,55 +276,31 @@ class Estimation:
         fine[:_MEMORY] = False
         return white / noise.gain[:, None], fine
 
-    def lasting(self) -> Array:
-        """Correlations of white residuals over many rows, over those of noise, shape (C,).
+    def jackknife(self) -> Array:
+        """Standard deviations as estimates without parts of the recordings scatter, shape (b,).
 
-        About 1 where they are noise, whatever its memory: an autoregression takes that away. More
-        where they come again with the motion. Source: Box and Pierce 1970.
-
-        Returns
-        -------
-        ndarray, shape (C,)
-        """
-        parts = []
-        for rows, _, rest in self._parts():
-            white, fine = self._whitened(rows, self.is_kept(rows, rest), rest[..., None])
-            parts.append(np.where(fine, white[..., 0], np.nan))
-        power = np.nansum(np.concatenate(parts) ** 2, axis=0)
-        count = np.isfinite(np.concatenate(parts)).sum(axis=0)
-        variance = np.maximum(power / np.maximum(count, 1), 1e-300)
-        lags = range(1, min(_LAGS, max(map(len, parts)) // 3) + 1)
-        total = np.zeros(len(power))
-        for k in lags:
-            products = np.concatenate([part[k:] * part[:-k] for part in parts])
-            pairs = np.maximum(np.isfinite(products).sum(axis=0), 1)
-            total += np.nansum(products, axis=0) ** 2 / (pairs * variance**2)
-        return np.asarray(total / max(len(lags), 1))
-
-    def scatter(self) -> float:
-        """Deviations of the parameters as parts of the recordings differ, over the stated ones.
-
-        Parts of a second or more, of which the equations u_p = half' X_p' e_p are summed: their
-        squares are those of the noise, whatever it depends on within a part. What the fit takes of
-        each part is given back. Source: Liang and Zeger 1986, on errors in clusters.
+        Whatever the errors depend on, the parts of half a second that are left out one by one
+        differ by it; what is the same in all of them, no part tells. Source: Bell and McCaffrey
+        2002, "Bias reduction in standard errors for linear regression with multi-stage samples".
 
         Returns
         -------
-        float
-            About 1 if the model is right.
+        ndarray, shape (b,)
+            In the units of `covariance`.
         """
-        squares, expected = 0.0, 0.0
+        variance, half = np.zeros(len(self.z)), self._half
         for rows, X, rest in self._parts():
-            white, fine = self._weighted(rows, X, rest)
+            both = np.concatenate([X, rest[..., None]], axis=2)
+            white, fine = self._whitened(rows, self.is_kept(rows, rest), both)
             white = np.where(fine[..., None], white, 0.0)
-            pieces = max(1, int(np.ptp(rows.stretch.times)))
-            for part in np.array_split(white, min(pieces, _PARTS)):
-                own = part[..., :-1].reshape(-1, len(self.z)) @ self._half
+            pieces = max(2, round(float(np.ptp(rows.stretch.times)) / _PART))
+            for part in np.array_split(white, pieces):
+                own = part[..., :-1].reshape(-1, len(self.z)) @ half
                 score = own.T @ part[..., -1].ravel()
-                share = own.T @ own
-                squares += float(score @ score)
-                expected += float(np.trace(share) - (share**2).sum())
-        return float(np.sqrt(squares / max(expected, 1e-3)))
+                rest_of_all, vectors = np.linalg.eigh(np.eye(half.shape[1]) - own.T @ own)
+                shares = np.maximum(rest_of_all, _LEAST_OTHERS)
+                variance += (half @ (vectors @ (vectors.T @ score / shares))) ** 2
+        return np.asarray(np.sqrt(variance))
 
     def is_kept(self, rows: Rows, rest: Array) -> Flags:
         """Which rows are used and do not miss by far, shape (M, C).
@@ -358,13 +320,15 @@ class Estimation:
         kept: Flags = self.is_used(rows) & (np.abs(rest) < _OUTLIER * spread)
         return kept
 
-    def _step(self) -> float:
-        """Take a step of least squares; the largest one over its standard deviation.
+    def _step(self) -> tuple[Array, float]:
+        """Solve least squares.
 
         Returns
         -------
-        float
-            Over the parameters that are shown.
+        step : ndarray, shape (b,)
+            Change of the base parameters.
+        largest : float
+            Over the standard deviation, of the parameters that are shown.
 
         Raises
         ------
@@ -402,62 +366,39 @@ class Estimation:
                 f'The recordings show {self.is_shown.sum()} of {b} parameters: joints hardly '
                 'move. Record a motion that shows them (hodyn excite), or estimate fewer.'
             )
-        self.z = self.z + step
         std = np.sqrt(np.diag(self.covariance))[self.is_shown]
-        return float(
-            (np.abs(step[self.is_shown]) / np.maximum(std, 1e-300)).max(initial=0.0)
-        )
+        relative = np.abs(step[self.is_shown]) / np.maximum(std, 1e-300)
+        return step, float(relative.max(initial=0.0))
 
-    def _move(self) -> None:
-        """Make parameters in which equations are not linear part of the equations."""
-        names, state = self.equations.model.joint_names, self.state
-        velocity, level = state.log_velocity.copy(), state.level.copy()
-        delay, angles = state.delay, np.zeros(2)
-        for column, change, shown in zip(self.columns, self.z.tolist(), self.is_shown):
-            if column.name == 'stribeck':
-                level[names.index(column.owner)] = change
-            elif column.group == 'gravity':  # of which a planar robot shows one
-                angles[int(column.name[-1]) - 1] = change
-            elif column.name == 'delay' and shown:
-                delay += change
-            elif column.name == 'stribeck_velocity' and shown:
-                j = names.index(column.owner)
-                step = np.clip(change, -_STRIBECK_STEP, _STRIBECK_STEP)
-                velocity[j] = np.clip(velocity[j] + step, *np.log(_STRIBECK_VELOCITIES))
-        if abs(delay) > _LONGEST_DELAY:
+    def _take(self, step: Array) -> None:
+        """Take a step (b,), as large as a search takes it, and linearize there."""
+        _, largest, lower, upper, _ = self._kinds
+        before = self.of_base(self.z)
+        step = np.where(self._is_linear | self.is_shown, step, 0.0)
+        self.z = np.clip(self.z + np.clip(step, -largest, largest), lower, upper)
+        beta = self.of_base(self.z)
+        if abs(delay := self.equations.delay(beta)) > _LONGEST_DELAY:
             raise _late(delay)
-        if angles.any():
+        if (angles := (beta - before)[self.equations.places['gravity']]).any():
             self.equations = self.equations.tilted(angles)
-        self.z = np.where(self._is_linear, self.z, 0.0)
-        self.state = Nonlinear(delay, state.tilt + angles, level, velocity)
-        if not self._is_linear.all():
-            self.rows = [
-                self.rows_of(rows.stretch)
-                if angles.any()
-                else self.equations.developed(rows, self.state, self.channels)
-                for rows in self.rows
-            ]
+            self.rows = [self.rows_of(rows.stretch) for rows in self.rows]
+        else:
+            for rows in self.rows:
+                self.equations.linearize(rows, beta, self.channels)
 
     @property
     def estimates(self) -> Array:
-        """Base parameters with those in which the equations are not linear, shape (b,)."""
-        z, state = self.z.copy(), self.state
-        for place, column in enumerate(self.columns):
-            if column.name == 'delay':
-                z[place] = state.delay
-            elif column.name == 'stribeck_velocity':
-                j = self.equations.model.joint_names.index(column.owner)
-                z[place] = np.exp(state.log_velocity[j])
-            elif column.group == 'gravity':
-                z[place] = state.tilt[int(column.name[-1]) - 1]
-        return z
+        """Base parameters in their units, shape (b,)."""
+        values: Array = self.z.copy()
+        is_logarithm = self._kinds[-1] > 0.0
+        values[is_logarithm] = np.exp(values[is_logarithm])
+        return values
 
     @property
     def std(self) -> Array:
         """Standard deviations of the estimates, infinite where nothing shows them, shape (b,)."""
         std = np.sqrt(np.diag(self.covariance))
-        is_log = [column.name == 'stribeck_velocity' for column in self.columns]
-        std = np.where(is_log, std * np.abs(self.estimates), std)
+        std = np.where(self._kinds[-1] > 0.0, std * self.estimates, std)
         return np.where(self.is_shown, std, np.inf)
 
     @cached_property
@@ -515,7 +456,7 @@ class Estimation:
             )
         for place, column in enumerate(self.columns):
             std = np.sqrt(self.covariance[place, place])
-            late = self.state.delay
+            late = self.z[place]
             if column.group == 'delay' and abs(late) > max(5.0 * std, _LATE):
                 remarks.append(
                     f'Efforts are {1e3 * late:.3g} ms (+- {1e3 * std:.2g}) behind the positions; '
@@ -602,7 +543,7 @@ def measured_and_computed(
     measured, computed : ndarray, shape (M, C)
         [N m] or [N]
     """
-    left = rows.delayed(0.0) - rows.fixed - rows.X @ equations.known - rows.friction
+    left = equations.left(rows, equations.known)
     of_links = np.zeros((len(left), equations.model.n_joints))
     springs = channels.kinds == 'spring'
     of_links[:, channels.joints[springs]] = left[:, springs]

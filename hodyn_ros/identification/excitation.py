@@ -27,7 +27,7 @@ from hodyn_ros.errors import (
     ScalingError,
     UnlimitedError,
 )
-from hodyn_ros.identification.equations import Column, Equations
+from hodyn_ros.identification.equations import Equations, Parameter
 from hodyn_ros.identification.recording import Stretch
 from hodyn_ros.kinematics.closed_loops import closes_readily
 from hodyn_ros.kinematics.forward import forward_kinematics
@@ -37,7 +37,7 @@ from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import find_violations, motion_limits, tightened
 from hodyn_ros.names import SPRING, TARGETS, listed
-from hodyn_ros.retiming.scaling import RobotLimits
+from hodyn_ros.retiming.scaling import RobotLimits, refuse_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 _GROUPS = {
@@ -305,7 +305,7 @@ class _Shown:
         self._places = shown
         self.names = tuple(f'{columns[k]}{end}' for k, end in zip(shown, ends))
 
-    def _is_shown(self, column: Column, joints: Sequence[str]) -> bool:
+    def _is_shown(self, column: Parameter, joints: Sequence[str]) -> bool:
         """Whether a parameter is one of a joint that moves, and has it."""
         equations = self._equations
         if column.owner not in joints or self._kind == 'effort':
@@ -458,7 +458,9 @@ class _Task(NamedTuple):
             0.0, motion.duration, int(np.ceil(motion.duration * _DENSE)) + 1
         )
         try:
-            kept = RobotLimits(self.model, self.bounds).check(motion).is_kept
+            robot = RobotLimits(self.model, self.bounds)
+            refuse_extremes(robot, motion)
+            kept = robot.check(motion).is_kept
         except (ScalingError, MotionError):  # the latter where closed loops do not close
             return False
         return kept and not self.leaves_box(motion(times, 0)[:, 0])

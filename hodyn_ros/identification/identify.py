@@ -14,16 +14,18 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array, checked_number
-from hodyn_ros.display import shown
+from hodyn_ros.display import Answer, shown
 from hodyn_ros.errors import IdentificationError
+from hodyn_ros.identification.answers import of_identification
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
-from hodyn_ros.identification.doubt import Doubt, doubted, last_link
-from hodyn_ros.identification.equations import Column, Equations
+from hodyn_ros.identification.doubt import Doubt, doubted
+from hodyn_ros.identification.equations import Equations, Parameter
 from hodyn_ros.identification.estimation import (
     Estimation,
     IdentifiedParameter,
     scale_remarks,
 )
+from hodyn_ros.identification.hypotheses import last_link
 from hodyn_ros.identification.recording import (
     Preparation,
     Recording,
@@ -48,6 +50,12 @@ from hodyn_ros.names import FRICTION, SPRING
 DEFAULT = ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'delay')
 DEFAULT_OF_SPRINGS = ('stiffness', 'damping')
 
+_KINDS = {
+    'effort': 'torques of the joints',
+    'motor': 'torques of the motors',
+    'sensor': 'torque sensors',
+    'spring': 'torques of springs against those of the links',
+}
 _WORSE = 4.0
 _FLAT = 1e3  # prior of what recordings determine, over its deviation
 
@@ -72,6 +80,17 @@ class Residual(NamedTuple):
     """RMS of what the identified one leaves."""
     noise: Array
     """RMS of the noise behind the filter, as samples scatter and encoders round."""
+
+    @property
+    def title(self) -> str:
+        """Kind of the rows in words.
+
+        Returns
+        -------
+        str
+            Such as 'torques of the joints'.
+        """
+        return _KINDS[self.kind]
 
     @property
     def chi_square(self) -> Array:
@@ -105,7 +124,7 @@ class Identification:
     """If it was asked for."""
     parameters: tuple[IdentifiedParameter, ...]
     """The b base parameters."""
-    columns: tuple[Column, ...]
+    columns: tuple[Parameter, ...]
     """The P parameters that they combine."""
     mapping: Array
     """Base parameters = mapping @ parameters, shape (b, P)."""
@@ -120,6 +139,16 @@ class Identification:
     doubt: Doubt
     """What is left beside the noise of samples, and what explains it."""
     remarks: tuple[str, ...]
+
+    @property
+    def answer(self) -> Answer:
+        """Tables of parameters and residuals, for people and for programs.
+
+        Returns
+        -------
+        Answer
+        """
+        return of_identification(self)
 
     def __getitem__(self, name: str) -> IdentifiedParameter:
         """Base parameter of a name."""
@@ -251,7 +280,7 @@ def _fitting_doubt(found: Estimation, link: str | None) -> Doubt:
     doubt = doubted(found, link)
     if doubt.is_fault:
         raise IdentificationError(f'{doubt.sentence} Correct the recordings.')
-    wider = doubt.factor**2 * found.covariance
+    wider = found.covariance * np.outer(doubt.factors, doubt.factors)
     found.covariance = wider + np.outer(doubt.shift, doubt.shift)
     return doubt
 
@@ -272,7 +301,7 @@ def _asked_for(
     return parameters
 
 
-def _refuse_impossible(column: Column, value: float, std: float) -> None:
+def _refuse_impossible(column: Parameter, value: float, std: float) -> None:
     """Refuse a stiffness or an inertia that is negative, and a stiffness that is not known."""
     told = f'{column.owner}: the {column.name} comes out as {value:.4g} +- {std:.2g} {column.unit}'
     if column.name in ('stiffness', 'armature') and value < -3.0 * std:
@@ -384,9 +413,10 @@ def _updated(
         if len(found.of(name))
     }
     drives: dict[str, Actuator] = {} if actuators is None else dict(actuators.by_joint)
+    velocity = np.exp(found.of_base(found.z)[equations.places['stribeck_velocity']])
     for j, name in enumerate(model.joint_names):
         own = {what: each[j] for what, each in values.items()}
-        terms = _terms(own, np.exp(found.state.log_velocity[j]), smoothing)
+        terms = _terms(own, velocity[j], smoothing)
         law = Sum(tuple(terms)) if terms else None
         is_new = found.has_friction or law is not None
         rigid = drives.get(name)
@@ -492,17 +522,16 @@ def _residuals(
         One for each recording and kind of rows.
     """
     residuals, channels = [], found.channels
-    beta = given.known.copy()
-    beta[found.asked] = np.where(given.is_linear[found.asked], full, 0.0)
+    beta = found.of_base(found.z)
+    beta[found.asked] = np.where(given.is_linear[found.asked], full, beta[found.asked])
     for name, stretches in recordings.items():
         count, squares = np.zeros(len(channels.kinds)), np.zeros((4, len(channels.kinds)))
         for stretch in stretches:
             rows = found.rows_of(stretch)
             plain = rows if given is found.equations else given.rows(stretch, channels)
-            before = plain.series[..., 0] - plain.fixed - plain.X @ given.known
             every = (
                 rows.signal,
-                before - plain.friction,
+                given.left(plain, given.known),
                 found.left(rows, beta),
                 np.sqrt(rows.resolved),
             )

@@ -273,6 +273,42 @@ def actuator_config(
     return {joint: table for joint, table in tables.items() if len(table) > 1}
 
 
+def config(
+    model: RobotModel,
+    actuators: Actuators | None,
+    limits: MotionLimits,
+    motor_limits: MotorLimits | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Limits, friction and actuators of a robot, which its description has no place for.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Its armature is written as that of rigid drives.
+    actuators : Actuators or None
+    limits : MotionLimits
+        Those that are used.
+    motor_limits : MotorLimits, optional
+
+    Returns
+    -------
+    dict of str to dict
+        Tables of joints for `write_parameters`; empty ones are left out.
+    """
+    drives = dict(actuators.by_joint if actuators else {})
+    for name in model.joint_names:
+        rotor = float(model.armature[model.body_names.index(name)])
+        if rotor > 0.0 and name not in drives:
+            drives[name] = RigidDrive(rotor)
+    driven = Actuators(model.with_armature(dict.fromkeys(drives, 0.0)), drives)
+    tables: dict[str, dict[str, Any]] = {
+        'limits': limit_config(model, limits),
+        'friction': friction_config(model),
+        'actuators': actuator_config(driven, motor_limits),
+    }
+    return {family: joints for family, joints in tables.items() if joints}
+
+
 def write_parameters(
     path: str | os.PathLike[str],
     parameters: Mapping[str, Mapping[str, Mapping[str, Any]]],

@@ -69,7 +69,6 @@ _SHARP = (
 _AT_LIMIT, _CLIPPED = 0.995, 10  # share of a limit, and samples at the same extreme
 _SLOW, _SLOW_NOISE = 0.005, 5.0  # speed at rest, over the largest one and over its noise
 _MEASURED, _POSITIONS = ('effort', 'motor_torque'), ('q', 'motor_position')
-_PADDED = 15  # samples before and behind, mirrored, with which the filter begins
 # Central differences of sixth order.
 _KERNELS = (
     np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / 60.0,
@@ -526,7 +525,7 @@ def measured_in(stretches: Sequence[Stretch]) -> tuple[str, ...]:
 
 
 class _Filter:
-    """The low pass of a pass band [Hz] for samples at steps h [s], and derivatives behind it.
+    """Low pass of Butterworth for samples at steps h [s], and derivatives behind it.
 
     Parameters
     ----------
@@ -544,41 +543,18 @@ class _Filter:
     """
 
     def __init__(self, band: float, h: float, margin: int) -> None:
+        from scipy.signal import butter
+
         self.band, self.margin, self._h = band, margin, h
         self.stride = max(1, int(1.0 / (h * _ROWS * band)))
         self.kept = slice(margin, -margin, self.stride)
-        # Butterworth of order 4 by the bilinear transform: two sections.
-        K, damping = np.tan(np.pi * band * h), 2.0 * np.sin(np.pi / 8.0 * np.array([1, 3]))
-        size = 1.0 + damping * K + K**2
-        poles = np.stack([2.0 * (K**2 - 1.0) / size, (1.0 - damping * K + K**2) / size])
-        self._sections = [*zip((K**2 / size).tolist(), poles.T)]
+        self._sections = butter(4, band, fs=1.0 / h, output='sos')
 
     def passed(self, values: Array) -> Array:
-        """Values (N, n) behind it.
+        """Values (N, n) behind it, without a delay, since it runs forth and back."""
+        from scipy.signal import sosfiltfilt
 
-        Parameters
-        ----------
-        values : ndarray, shape (N, n)
-
-        Returns
-        -------
-        ndarray, shape (N, n)
-            Without a delay, since it runs back and forth.
-        """
-        from scipy.linalg.lapack import dtbtrs
-
-        x = np.pad(values, ((_PADDED, _PADDED), (0, 0)), 'reflect', reflect_type='odd')
-        for _ in range(2):  # each time backwards, from rest at the first value
-            first = x[0]
-            y = x - first
-            for gain, poles in self._sections:
-                y[2:] += 2.0 * y[1:-1] + y[:-2]
-                y[1] += 2.0 * y[0]
-                bands = np.ones((3, len(y)))
-                bands[1:] = poles[:, None]
-                y = dtbtrs(bands, gain * y, uplo='L', diag='U')[0]
-            x = (y + first)[::-1]
-        return np.asarray(x[_PADDED:-_PADDED])
+        return np.asarray(sosfiltfilt(self._sections, values, axis=0))
 
     def kept_of(self, values: Array) -> Array:
         """Values at the rows that are kept, (M, n)."""
@@ -609,10 +585,10 @@ class _Filter:
 
     def _derivative(self, values: Array, kernel: Array, order: int) -> Array:
         """Derivative (N, n) by central differences of sixth order; ends go on as they are."""
-        padded = np.pad(values, ((3, 3), (0, 0)), mode='edge')
-        windows = np.lib.stride_tricks.sliding_window_view(padded, len(kernel), axis=0)
-        result: Array = windows @ kernel / self._h**order
-        return result
+        from scipy.ndimage import correlate1d
+
+        found = correlate1d(values, kernel, axis=0, mode='nearest')
+        return np.asarray(found / self._h**order)
 
     def gains(self) -> list[float]:
         """Standard deviations of values and two derivatives over that of white noise.

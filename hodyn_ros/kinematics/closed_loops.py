@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine import following
 from hodyn_ros.engine.engine import Engine, unavailable
-from hodyn_ros.engine.requests import CLOSING, COMPLETING, VELOCITIES, Request
+from hodyn_ros.engine.requests import CLOSING, COMPLETING, VELOCITIES, KernelRequest
 from hodyn_ros.errors import HodynError, MotionError
-from hodyn_ros.kinematics.closing import Rows, closure_of, constraints_of
+from hodyn_ros.kinematics.closing import ConstraintRows, closure_of, constraints_of
 from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.lie.jets import Jet, leibniz, quotient
 from hodyn_ros.model.loops import LARGEST_ERROR, SINGULAR
@@ -78,7 +78,7 @@ def _completed(model: Mechanism, motion: Array) -> Array | None:
     closure, (samples, K, _) = closure_of(model), motion.shape
     whole = with_closed_positions(model, motion)
     if whole is not None and K > 1:
-        kernel = model.kept(Engine).kernel(Request(COMPLETING, K), samples)
+        kernel = model.kept(Engine).kernel(KernelRequest(COMPLETING, K), samples)
         found = np.empty((samples, K - 1, len(closure.dependent)))
         if kernel is None or not kernel.evaluate(whole, None, found):
             return None
@@ -111,7 +111,7 @@ def velocities(model: Mechanism, motion: Array) -> tuple[Array, Jet]:
     whole = with_closed_positions(model, motion, K + 1)
     if whole is not None:
         m = len(closure.dependent)
-        kernel = model.kept(Engine).kernel(Request(VELOCITIES, K), samples)
+        kernel = model.kept(Engine).kernel(KernelRequest(VELOCITIES, K), samples)
         found = np.empty((samples, (K - 1) * m + K * m * n))
         if kernel is not None and kernel.evaluate(whole, None, found):
             of_motion, of_rates = np.split(found, [(K - 1) * m], axis=1)
@@ -207,7 +207,7 @@ def closed_positions(model: Mechanism, wanted: Array) -> tuple[Array, Array] | N
         than 1, how much of the way there was gone.
         None of both if there is no such code.
     """
-    kernel = model.kept(Engine).kernel(Request(CLOSING, 1), len(wanted))
+    kernel = model.kept(Engine).kernel(KernelRequest(CLOSING, 1), len(wanted))
     if kernel is None:
         return None
     closed = np.empty((len(wanted), closure_of(model).tree.n_joints))
@@ -263,7 +263,7 @@ class _ClosingStep:
         found = change[: lanes * (2 * m + 1)].reshape(lanes, -1)
         at_start = lane[:, 1] == 0.0
         with np.errstate(all='ignore'):
-            rows = Rows(self._constraints, motion[:, 0])
+            rows = ConstraintRows(self._constraints, motion[:, 0])
             along = rows.L[0][..., u] @ motion[:, 1, u, None]
             right = np.concatenate([rows.left_open()[..., None], -along], axis=-1)
             L_d = rows.L[0][..., d]
@@ -337,7 +337,7 @@ def within_reach(model: Mechanism, positions: Array) -> Array:
         return positions
     found, start = positions.copy(), model.closure.start[model.closure.independent]
     with suppress(HodynError):  # there is no compiler; NumPy takes a hundred times as long
-        model.kept(Engine).prepare(Request(CLOSING, 1))
+        model.kept(Engine).prepare(KernelRequest(CLOSING, 1))
     most = 10.0 * _fastest(model, start)
     for q in found.reshape(-1, len(start)):
         while not _fastest(model, q) <= most:
@@ -382,8 +382,8 @@ class ClosedMotion:
     motion : ndarray, shape (samples, K, N)
         Of all joints of the tree.
     L : ndarray, shape (samples, K, rows, N)
-        Rows of the loops, divided as in `Rows`, and their derivatives: N - n, or more where
-        loops are overconstrained.
+        Rows of the loops, divided as in `ConstraintRows`, and their derivatives: N - n, or
+        more where loops are overconstrained.
 
     Raises
     ------
@@ -411,7 +411,7 @@ class ClosedMotion:
                 _refuse_open(closure, motion[sample, 0], sample, reached[stuck])
         self.motion[..., u] = motion
         with np.errstate(all='ignore'):
-            rows = Rows(constraints, self.motion[:, 0])
+            rows = ConstraintRows(constraints, self.motion[:, 0])
             self._kept = _row_choice(rows.L[0][..., d])
             L_d = rows.L[0][..., d][self._kept]
             self._inverse = _inverse(L_d)
@@ -591,7 +591,7 @@ def velocity_partials(model: Mechanism, motion: Array, orders: int) -> list[Arra
 def prepare(model: Mechanism) -> None:
     """Compile what closes the loops of a model, which otherwise happens at the first motion."""
     if not unavailable():
-        model.kept(Engine).prepare(Request(CLOSING, 1))
+        model.kept(Engine).prepare(KernelRequest(CLOSING, 1))
 
 
 def _refuse_singular(closure: Closure, L: Array, samples: NDArray[np.intp], K: int) -> None:

@@ -55,7 +55,7 @@ class Constraints:
     owners : list of str
         Names of the loops and couplings of the rows.
     divisor : ndarray, shape (rows,)
-        Size of a row, a power of two near it, by which `Rows` are divided without rounding: of
+        Size of a row, a power of two near it, by which rows are divided without rounding: of
         rows of moving the longest lever arm of a joint of the loop [m], otherwise 1.
     unit : ndarray, shape (N,)
         What counts as much as 1 rad: 1 rad of a joint that turns, of one that slides the largest
@@ -117,11 +117,11 @@ class Constraints:
 
     def at(self, q: Array) -> tuple[Array, Array]:
         """What is left open (rows,) at positions (N,) of all joints, and L (rows, N) there."""
-        rows = Rows(self, q[None])
+        rows = ConstraintRows(self, q[None])
         return rows.left_open()[0] * self.divisor, rows.L[0][0] * self.divisor[:, None]
 
     def relative(self, L: Array) -> Array:
-        """Entries (..., rows, N) of `Rows` in units that do not depend on the size."""
+        """Entries (..., rows, N) of `ConstraintRows` in units that do not depend on the size."""
         return L * self._exact * self.unit
 
     def levelled(self, q: Array) -> tuple[Array, Array]:
@@ -148,7 +148,7 @@ def _sides(
     return bodies % (tree.n_bodies + 1), in_bodies
 
 
-class Rows:
+class ConstraintRows:
     """Rows of constraints along motions of all joints, taken one order after the other.
 
     Parameters

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.engine.engine import compute, quick
-from hodyn_ros.engine.requests import LINK, Request
+from hodyn_ros.engine.requests import LINK, KernelRequest
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import opened
@@ -76,7 +76,7 @@ def forward_kinematics(
         array = checked_motion(model, motion, lowest_K=1)
         return forward_kinematics(*opened(model, array), link, expressed_in)
     body, frame = model.link(link)
-    request = Request(LINK, samples.K, link=link, expressed_in=expressed_in)
+    request = KernelRequest(LINK, samples.K, link=link, expressed_in=expressed_in)
     pose = np.empty((samples.N, 4, 4))
 
     def find(part: Batch, V: Array) -> bool:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.engine.engine import compute, quick
-from hodyn_ros.engine.requests import JACOBIAN, Request
+from hodyn_ros.engine.requests import JACOBIAN, KernelRequest
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.motions import checked_motion, checked_result, link_or_tip
 from hodyn_ros.lie import Jet
@@ -107,6 +107,6 @@ def pose_and_jacobian(
     if body == BASE:
         pose[:] = frame
     else:
-        request = Request(JACOBIAN, K, link=link, expressed_in=expressed_in)
+        request = KernelRequest(JACOBIAN, K, link=link, expressed_in=expressed_in)
         compute(model, request, np.ascontiguousarray(motion), pose, J)
     return pose, J

@@ -1,15 +1,14 @@
 """Figures of a motion and its efforts, made by Matplotlib, for papers, notebooks and files.
 
 Every function returns a `matplotlib.figure.Figure` that belongs to no window: a notebook shows it,
-and its method ``savefig`` saves it. Long motions are drawn by the extreme samples of short
-stretches. Around what is estimated is a band of two standard deviations to either side.
+and its method ``savefig`` saves it. Around what is estimated is a band of two standard deviations
+to either side.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from math import ceil
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +18,12 @@ from hodyn_ros.analysis.limits import limited
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import Quantity, Violation
 from hodyn_ros.names import listed
-from hodyn_ros.plotting.checked import checked_results
 from hodyn_ros.plotting.panels import (
     Panel,
     comparison_panels,
     difference_spectrum,
-    energy_balance,
+    drawable,
     energy_panels,
     motor_panels,
     panels_over_time,
@@ -38,8 +35,9 @@ from hodyn_ros.resources import optional_import_module
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.analysis.stops import StopAnalysis, StopCause
+    from hodyn_ros.analysis.stop_analysis import StopAnalysis, StopCause
     from hodyn_ros.files import Samples
     from hodyn_ros.identification import Comparison
 
@@ -48,30 +46,25 @@ CURVE_COLOURS = ('#0072B2', '#E69F00', '#009E73', '#CC79A7')
 LIMIT_COLOUR = '#D55E00'
 _DASHES = ('-', '--', '-.', ':')
 
-# Stretches of a curve, more than the columns of pixels of a panel on paper.
-_STRETCHES = 1000
 _SOURCES = ('commanded', 'measured', 'computed')
 _MOST_DOTS = 150  # samples that can be told from each other
 
 
 def plot_joint(
-    model: RobotModel,
-    results: Samples,
-    joint: str,
-    limits: MotionLimits | None = None,
-    violations: Sequence[Violation] = (),
+    model: RobotModel, results: Samples, joint: str, limits: MotionLimits | None = None
 ) -> Figure:
     """Draw all orders of the motion and effort of one joint.
+
+    The worst sample of each quantity that exceeds a limit is marked.
 
     Parameters
     ----------
     model : RobotModel
     results : hodyn_ros.files.Samples
+        Joints in any order.
     joint : str
     limits : MotionLimits, optional
-        By default those of the model.
-    violations : sequence of Violation, optional
-        Their places are marked.
+        Drawn as lines; by default those of the model.
 
     Returns
     -------
@@ -80,18 +73,14 @@ def plot_joint(
     Raises
     ------
     JointNameError
-        If the joints of the results are not those of the model, or the joint is unknown.
+        If a joint of the model is missing in the results, or the joint is unknown.
     MotionError
         If the results cannot be drawn.
     ResourceError
         If Matplotlib is not installed.
     """
-    results = checked_results(results, model)
-    _chosen(model, [joint])
-    panels = panels_over_time(
-        results.times, _of_joints(model, results, limits), joint, violations
-    )
-    return _figure([panels], f'{results.name}: {joint}', columns=4, with_subject=False)
+    rows = _rows(results, model, ('motion', 'effort'), limits, (joint,))
+    return _figure(_wrapped(rows[0], 4), results.name)
 
 
 def plot_motion(
@@ -99,26 +88,25 @@ def plot_motion(
     results: Samples,
     limits: MotionLimits | None = None,
     joints: Sequence[str] | None = None,
-    violations: Sequence[Violation] = (),
 ) -> Figure:
-    """Draw the positions of joints and their derivatives, a row for each of the `joints`.
-
-    These are by default all; the other parameters and the errors are those of `plot_joint`.
+    """Draw the positions of joints and their derivatives, a row for each joint.
 
     Parameters
     ----------
     model : RobotModel
     results : hodyn_ros.files.Samples
     limits : MotionLimits, optional
-        Drawn as lines.
+        As of `plot_joint`, whose errors are raised, too.
     joints : sequence of str, optional
-    violations : sequence of Violation, optional
+        By default all.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    return _rows(results, model, 'motion', limits, joints, violations)
+    return _figure(
+        _rows(results, model, ('motion',), limits, joints), f'{results.name}: motion'
+    )
 
 
 def plot_efforts(
@@ -126,7 +114,6 @@ def plot_efforts(
     results: Samples,
     limits: MotionLimits | None = None,
     joints: Sequence[str] | None = None,
-    violations: Sequence[Violation] = (),
 ) -> Figure:
     """Draw the torques of joints and their derivatives, a row for each joint.
 
@@ -135,17 +122,13 @@ def plot_efforts(
     Returns
     -------
     matplotlib.figure.Figure
-
-    Raises
-    ------
-    MotionError
-        If the results hold no efforts, or cannot be drawn.
     """
-    if checked_results(results, model).effort.shape[1] == 0:
+    rows = _rows(results, model, ('effort',), limits, joints)
+    if not any(rows):
         raise MotionError(
             'The results hold no efforts, expected at least one order of them.'
         )
-    return _rows(results, model, 'effort', limits, joints, violations)
+    return _figure(rows, f'{results.name}: joint efforts')
 
 
 def plot_portraits(
@@ -153,7 +136,6 @@ def plot_portraits(
     results: Samples,
     limits: MotionLimits | None = None,
     joints: Sequence[str] | None = None,
-    violations: Sequence[Violation] = (),
 ) -> Figure:
     """Draw the torque of each joint over its rate, with the box of both limits.
 
@@ -165,17 +147,19 @@ def plot_portraits(
     matplotlib.figure.Figure
         One panel for each joint with a known rate.
     """
-    results = checked_results(results, model)
-    quantities, names = limited(model, results, limits), _chosen(model, joints)
+    quantities = limited(model, drawable(model, results), limits)
     panels = [
-        panel for name in names for panel in portrait_panels(quantities, name, violations)
+        panel
+        for name in _chosen(model, joints)
+        for panel in portrait_panels(quantities, name)
     ]
     if not panels:
         raise MotionError(
             'The results hold no rates of the efforts, which a portrait needs; compute them from '
             'a motion with at least four orders (position to jerk).'
         )
-    return _figure([panels], f'{results.name}: torque over its rate', columns=4, height=2.8)
+    title = f'{results.name}: torque over its rate'
+    return _figure(_wrapped(panels, 4), title, (3.4, 2.8))
 
 
 def plot_motors(
@@ -183,12 +167,11 @@ def plot_motors(
     results: Samples,
     motor_limits: MotorLimits | None = None,
     joints: Sequence[str] | None = None,
-    violations: Sequence[Violation] = (),
+    actuators: Actuators | None = None,
 ) -> Figure:
     """Draw the deflection of each joint, and velocity, torque and torque rate of its motors.
 
-    `joints` are those whose motors are drawn, by default all. The other parameters and the errors
-    are those of `plot_joint`; a `MotionError` too without motors.
+    The errors are those of `plot_joint`; a `MotionError` too without motors.
 
     Parameters
     ----------
@@ -198,20 +181,25 @@ def plot_motors(
     motor_limits : MotorLimits, optional
         By default there are none.
     joints : sequence of str, optional
-    violations : sequence of Violation, optional
+        Those whose motors are drawn; by default all.
+    actuators : Actuators, optional
+        With them the deflection of a joint with two springs is that of the most deflected one,
+        which has the limit, else the mean.
 
     Returns
     -------
     matplotlib.figure.Figure
         A row for each joint with motors.
     """
-    results = checked_results(results, model)
+    results = drawable(model, results)
     if results.motors is None:
         raise MotionError(
             'The results hold no motors; compute them with actuators to draw the motor side.'
         )
-    quantities = limited(model, results, motor_limits=motor_limits, every_order=True)
-    by_joint = motor_panels(results, quantities, violations)
+    quantities = limited(
+        model, results, actuators=actuators, motor_limits=motor_limits, every_order=True
+    )
+    by_joint = motor_panels(results, quantities)
     rows = [row for name in _chosen(model, joints) if (row := by_joint[name])]
     if not rows:
         raise MotionError('No motor of these joints is known.')
@@ -228,16 +216,15 @@ def plot_energy(model: RobotModel, results: Samples) -> Figure:
     matplotlib.figure.Figure
         Two panels: energies and powers.
     """
-    results = checked_results(results, model)
-    balance = energy_balance(results, model)
-    if balance is None:
+    results = drawable(model, results)
+    panels = energy_panels(model, results)
+    if not panels:
         raise MotionError(
             'The energies need positions, velocities, accelerations and efforts, but the results '
             f'hold {results.motion.shape[1]} orders of the motion and {results.effort.shape[1]} '
             'of the effort.'
         )
-    panels = energy_panels(results.times, balance)
-    return _figure([panels], f'{results.name}: energy', columns=2, width=5.2, height=3.2)
+    return _figure([panels], f'{results.name}: energy', (5.2, 3.2))
 
 
 def plot_comparison(comparison: Comparison, joints: Sequence[str] | None = None) -> Figure:
@@ -309,9 +296,7 @@ def plot_stop(
             raise MotionError('There is no place to draw: no cause was found.')
         cause = analysis.causes[0]
     panels = stop_panels(model, analysis, cause)
-    figure = _figure(
-        [panels], f'{panels[0].subject}: {cause.kind}', columns=2, with_subject=False
-    )
+    figure = _figure(_wrapped(panels, 2), cause.kind)
     half = 0.5 * analysis.period
     for axes, panel in zip(figure.axes, panels):
         axes.axvspan(
@@ -331,31 +316,17 @@ def plot_stop(
 def _rows(
     results: Samples,
     model: RobotModel,
-    kind: str,
+    kinds: Sequence[str],
     limits: MotionLimits | None,
     joints: Sequence[str] | None,
-    violations: Sequence[Violation],
-) -> Figure:
-    """Draw the motion or the efforts over time, a row for each joint."""
-    results = checked_results(results, model)
-    quantities = _of_joints(model, results, limits, (kind,))
-    rows = [
-        panels_over_time(results.times, quantities, name, violations)
-        for name in _chosen(model, joints)
-    ]
-    what = {'motion': 'motion', 'effort': 'joint efforts'}[kind]
-    return _figure(rows, f'{results.name}: {what}')
-
-
-def _of_joints(
-    model: RobotModel,
-    results: Samples,
-    limits: MotionLimits | None,
-    kinds: Sequence[str] = ('motion', 'effort'),
-) -> list[Quantity]:
-    """All orders of the motion and the efforts beside their limits."""
+) -> list[list[Panel]]:
+    """Quantities of some kinds over time, a row for each joint."""
+    results = drawable(model, results)
     quantities = limited(model, results, limits, every_order=True)
-    return [quantity for quantity in quantities if quantity.kind in kinds]
+    of_kinds = [quantity for quantity in quantities if quantity.kind in kinds]
+    return [
+        panels_over_time(results.times, of_kinds, name) for name in _chosen(model, joints)
+    ]
 
 
 def _chosen(model: RobotModel | Comparison, joints: Sequence[str] | None) -> Sequence[str]:
@@ -373,46 +344,41 @@ def _chosen(model: RobotModel | Comparison, joints: Sequence[str] | None) -> Seq
     return names
 
 
+def _wrapped(panels: Sequence[Panel], columns: int) -> list[Sequence[Panel]]:
+    """Rows of so many panels."""
+    return [panels[i : i + columns] for i in range(0, len(panels), columns)]
+
+
 def _figure(
-    rows: Sequence[Sequence[Panel]],
-    title: str,
-    columns: int | None = None,
-    width: float = 3.4,
-    height: float = 2.3,
-    with_subject: bool = True,
+    rows: Sequence[Sequence[Panel]], title: str, size: tuple[float, float] = (3.4, 2.3)
 ) -> Figure:
-    """Draw panels in rows; with `columns` those of the only row are wrapped.
+    """Draw rows of panels.
 
     Parameters
     ----------
     rows : sequence of sequences of Panel
     title : str
-        Of the whole figure.
-    columns : int, optional
-    width, height : float
-        Of a panel [inch].
-    with_subject : bool
-        Whether titles of panels name the joint or motor.
+        Of the whole figure; the joint is added if there is one only, else panels name it.
+    size : (float, float)
+        Width and height of a panel [inch].
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    if columns is not None:
-        (row,) = rows
-        columns = min(columns, len(row))
-        rows = [
-            row[i * columns : (i + 1) * columns] for i in range(ceil(len(row) / columns))
-        ]
+    subjects = {panel.subject for row in rows for panel in row}
+    is_of_one = len(subjects) == 1
+    title = ': '.join(filter(None, (title, *(subjects if is_of_one else ()))))
     n_columns = max(len(row) for row in rows)
     figure: Figure = figure_library().ShownFigure(
-        figsize=(width * n_columns, height * len(rows) + 0.5), layout='constrained'
+        figsize=(size[0] * n_columns, size[1] * len(rows) + 0.5), layout='constrained'
     )
     figure.suptitle(_plain(title), fontsize='large')
     axes = figure.subplots(len(rows), n_columns, squeeze=False)
     for row, places in zip(rows, axes):
         for panel, place in zip(row, places):
-            _draw(place, panel, with_subject)
+            subject = '' if is_of_one else panel.subject
+            _draw(place, panel, ': '.join(filter(None, (subject, panel.title))))
         for place in places[len(row) :]:
             place.set_axis_off()
     return figure
@@ -437,46 +403,37 @@ def figure_library() -> ModuleType:
     return importlib.import_module('hodyn_ros.plotting.shown')
 
 
-def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
+def _draw(axes: Any, panel: Panel, title: str) -> None:
     """Draw a panel into axes: curves, band, limits, marks, title, notes and ranges."""
-    for (name, x, y), colour, dashes in zip(
-        panel.thinned(_STRETCHES), CURVE_COLOURS, _DASHES
-    ):
-        marker = 'o' if len(x) == 1 else None
-        axes.plot(x, y, dashes, color=colour, lw=1.1, marker=marker, label=name)
-    if (band := panel.band(_STRETCHES)) is not None:
-        lower, upper = band
-        axes.fill_between(
-            lower.x, lower.y, upper.y, color=CURVE_COLOURS[0], alpha=0.25, lw=0.0
-        )
+    for curve, colour, dashes in zip(panel.curves, CURVE_COLOURS, _DASHES):
+        marker = 'o' if len(curve.x) == 1 else None
+        style = {'color': colour, 'lw': 1.1, 'marker': marker, 'label': curve.name}
+        axes.plot(curve.x, curve.y, dashes, **style)
+    if panel.band is not None:
+        times = panel.curves[0].x
+        axes.fill_between(times, *panel.band, color=CURVE_COLOURS[0], alpha=0.25, lw=0.0)
     for limits, line in ((panel.y_limits, axes.axhline), (panel.x_limits, axes.axvline)):
-        for limit in limits:
-            if np.isfinite(limit):
-                line(limit, color=LIMIT_COLOUR, lw=1.0, ls=(0, (5, 3)))
+        for limit in filter(np.isfinite, limits):
+            line(limit, color=LIMIT_COLOUR, lw=1.0, ls=(0, (5, 3)))
     for place in panel.marks:
         axes.plot(*place, 'x', color=LIMIT_COLOUR, ms=8, mew=2)
     if panel.is_portrait:
-        start = panel.curves[0]
+        (start,) = panel.curves
         axes.plot(start.x[0], start.y[0], 'o', color=CURVE_COLOURS[0], ms=4)
     axes.set_xlim(panel.x_range)
     axes.set_ylim(panel.y_range)
-    title = (
-        f'{panel.subject}: {panel.title}' if with_subject and panel.subject else panel.title
-    )
     axes.set_title(_plain(title), fontsize='small', pad=6 + 10 * len(panel.notes))
-    notes = _plain('\n'.join(panel.notes))
-    written = axes.text(
-        0.5,
-        1.02,
-        notes,
-        transform=axes.transAxes,
+    notes = axes.annotate(
+        _plain('\n'.join(panel.notes)),
+        (0.5, 1.02),
+        xycoords='axes fraction',
         ha='center',
         va='bottom',
         fontsize='x-small',
         color='0.35',
     )
     # The title above it holds its place; a long one shall not narrow the axes.
-    written.set_in_layout(False)
+    notes.set_in_layout(False)
     axes.set_xlabel(panel.x_label, fontsize='small')
     axes.set_ylabel(panel.y_label, fontsize='small')
     axes.tick_params(labelsize='small')

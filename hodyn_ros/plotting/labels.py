@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
+from hodyn_ros import names
 from hodyn_ros.model.limits import ANGULAR, SERIES
 from hodyn_ros.model.violations import Quantity
 from hodyn_ros.names import MOTION_NAMES, unit_of
@@ -19,18 +18,15 @@ _SYMBOLS = {
     'torque': 'τ',
     'deflection': 'θ − q',
 }
-_OF_MOTORS = {
-    'position': ('Motor position', 'Motor velocity'),
-    'torque': ('Motor {}', 'Motor {} rate'),
-    'deflection': ('Deflection',),
+_ORDINALS = ('second', 'third', 'fourth', *(f'{k}th' for k in range(5, 12)))
+_NAMES = {
+    'motion': (*MOTION_NAMES, *(f'{k}th derivative of position' for k in range(5, 12))),
+    'effort': ('{}', '{} rate', *(f'{k} derivative of {{}}' for k in _ORDINALS)),
+    'position': ('motor position', 'motor velocity'),
+    'torque': ('motor {}', 'motor {} rate'),
+    'deflection': ('deflection',),
 }
 """Names by their order, in which the kind of effort is left open."""
-RESIDUAL_KINDS = {
-    'effort': 'torques of the joints',
-    'motor': 'torques of the motors',
-    'sensor': 'torque sensors',
-    'spring': 'torques of springs against those of the links',
-}
 
 
 class Label(NamedTuple):
@@ -77,16 +73,7 @@ def label(kind: str, order: int, is_linear: bool) -> Label:
     -------
     Label
     """
-    effort = 'force' if is_linear else 'torque'
-    if kind == 'motion':
-        name = f'{order}th derivative of position'
-        name = MOTION_NAMES[order].capitalize() if order < len(MOTION_NAMES) else name
-    elif kind == 'effort':
-        ordinal = {2: 'Second', 3: 'Third', 4: 'Fourth'}.get(order, f'{order}th')
-        name = f'{ordinal} derivative of {effort}'
-        name = f'{effort.capitalize()}{" rate" * order}' if order < 2 else name
-    else:
-        name = _OF_MOTORS[kind][order].format(effort)
+    name = _NAMES[kind][order].format('force' if is_linear else 'torque').capitalize()
     unit = unit_of(ANGULAR[kind], is_linear, order)
     return Label(name, _primed(_SYMBOLS[kind], order), unit)
 
@@ -127,7 +114,7 @@ def label_of(quantity: str, is_linear: bool) -> Label:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Write a number for people: some digits, a minus sign that is one, no exponent if short.
+    """Write a number as `hodyn_ros.names.number` does, with the minus sign of typography.
 
     Parameters
     ----------
@@ -138,37 +125,8 @@ def number(value: float, digits: int = 4) -> str:
     Returns
     -------
     str
-        With the minus sign of typography.
     """
-    if value == 0.0 or 1e-3 <= abs(value) < 1e6:
-        text = np.format_float_positional(
-            value, precision=digits, unique=False, fractional=False, trim='-'
-        )
-        # Digits before the point are not rounded away.
-        text = f'{value:.0f}' if abs(value) >= 10.0**digits else text
-    else:
-        text = f'{value:.{digits}g}'.replace('e-0', 'e-').replace('e+0', 'e+')
-    return text.replace('-', '−')
-
-
-def percent(share: float) -> str:
-    """Write a share, so that what exceeds a limit reads as more than 100 %.
-
-    Parameters
-    ----------
-    share : float
-        1 is all of it.
-
-    Returns
-    -------
-    str
-        Two digits for small shares; more where it is just above 100 %.
-    """
-    if 1.0 < share < 1.0095:
-        return f'{100.0 * share:.{1 if share > 1.0009 else 4}f} %'
-    if share < 0.095:
-        return f'{100.0 * share:.2g} %'
-    return f'{100.0 * share:.0f} %'
+    return names.number(value, digits).replace('-', '−')
 
 
 def _primed(symbol: str, order: int) -> str:

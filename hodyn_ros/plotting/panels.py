@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
+from hodyn_ros.checks import first_true
 from hodyn_ros.dynamics.energy import kinetic_energy, potential_energy
+from hodyn_ros.errors import MotionError
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import Quantity, Violation, order_of
-from hodyn_ros.plotting.labels import labels_of, number, percent
+from hodyn_ros.model.violations import Quantity
+from hodyn_ros.names import percent
+from hodyn_ros.plotting.labels import labels_of, number
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.files import Samples
@@ -122,44 +125,50 @@ class Panel(NamedTuple):
         """Range of the vertical axis."""
         return shown_range([curve.y for curve in self.curves], self.y_limits)
 
-    def band(self, n_stretches: int) -> tuple[Curve, Curve] | None:
-        """Lower and upper edge of two standard deviations around the curve, if there are any.
-
-        Parameters
-        ----------
-        n_stretches : int
-            See `extreme_samples`.
-
-        Returns
-        -------
-        (Curve, Curve) or None
-        """
+    @property
+    def band(self) -> tuple[Array, Array] | None:
+        """Lower and upper edge of `BAND` standard deviations around the only curve."""
         if self.std is None:
             return None
-        x, y = self.curves[0].x, self.curves[0].y
-        edges = np.stack([y - BAND * self.std, y + BAND * self.std], axis=-1)
-        shown = extreme_samples(edges, n_stretches, x)
-        low, high = edges[shown].T
-        return Curve('', x[shown], low), Curve('', x[shown], high)
+        (curve,) = self.curves
+        return curve.y - BAND * self.std, curve.y + BAND * self.std
 
-    def thinned(self, n_stretches: int) -> list[Curve]:
-        """Curves with the extreme samples of so many stretches alone.
 
-        Parameters
-        ----------
-        n_stretches : int
-            See `extreme_samples`.
+def drawable(model: RobotModel, results: Samples) -> Samples:
+    """Samples in the order of the model.
 
-        Returns
-        -------
-        list of Curve
-        """
-        found = []
-        for name, x, y in self.curves:
-            columns = np.stack([x, y], axis=-1) if self.is_portrait else y
-            shown = extreme_samples(columns, n_stretches, None if self.is_portrait else x)
-            found.append(Curve(name, x[shown], y[shown]))
-        return found
+    Parameters
+    ----------
+    model : RobotModel
+    results : Samples
+        Joints in any order, maybe more of them.
+
+    Returns
+    -------
+    Samples
+
+    Raises
+    ------
+    JointNameError
+        If a joint of the model is missing.
+    MotionError
+        If there are no samples, a position is not known, or times decrease.
+    """
+    if isinstance(results, RobotModel):
+        raise MotionError(
+            'The results are a RobotModel: give the model first, then the results.'
+        )
+    ordered, _ = results.in_order(model.joint_names)
+    ordered.refuse_unknown_positions()
+    if not len(ordered):
+        raise MotionError(f'{ordered.name} has no samples.')
+    if (place := first_true(np.diff(ordered.times) < 0.0)) is not None:
+        before, after = ordered.times[place[0] : place[0] + 2]
+        raise MotionError(
+            f'The times decrease: {before} s is followed by {after} s (sample {place[0] + 1}); '
+            'sort the samples by time.'
+        )
+    return ordered
 
 
 def shown_range(curves: Sequence[Array], limits: Range) -> tuple[float, float]:
@@ -177,8 +186,9 @@ def shown_range(curves: Sequence[Array], limits: Range) -> tuple[float, float]:
     (float, float)
         With a margin of 6 % on both sides.
     """
-    low = min(float(np.nanmin(array)) for array in curves)
-    high = max(float(np.nanmax(array)) for array in curves)
+    values = np.concatenate(curves)
+    values = values[np.isfinite(values)]
+    low, high = float(values.min()), float(values.max())
     reach = _FARTHEST_LIMIT * max(abs(low), abs(high))
     for limit in limits:
         if abs(limit) <= reach:
@@ -189,66 +199,8 @@ def shown_range(curves: Sequence[Array], limits: Range) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def extreme_samples(
-    values: Array, n_stretches: int, times: Array | None = None
-) -> NDArray[np.intp]:
-    """Find the samples to show: the first, the last, and the extreme ones of every stretch.
-
-    A screen shows some hundreds of columns of pixels, of whose samples the lowest and the highest
-    are what can be seen: the picture of these is that of all, and no peak is lost. Values are
-    those of one curve (N,), or the c coordinates of its points (N, c); NaN is a gap, of which one
-    is kept in every stretch. With increasing times (N,) stretches are of equal duration, else of
-    an equal number of samples. All N are found if they are not more than 2 c n_stretches + 2.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N,) or (N, c)
-    n_stretches : int
-    times : ndarray, shape (N,), optional
-        [s]
-
-    Returns
-    -------
-    ndarray of int
-        Increasing rows.
-    """
-    N = len(values)
-    columns = values.reshape(N, -1)
-    if N <= 2 * columns.shape[1] * n_stretches + 2:
-        return np.arange(N)
-    starts = _starts(N, n_stretches, times)
-    is_gap = np.isnan(columns)
-    low = np.where(is_gap, np.inf, columns)
-    high = np.where(is_gap, -np.inf, columns)
-    gaps = np.flatnonzero(is_gap.any(axis=1))
-    kept = [np.array([0, N - 1])]
-    for first, end in zip(starts, np.append(starts[1:], N)):
-        kept += [
-            first + low[first:end].argmin(axis=0),
-            first + high[first:end].argmax(axis=0),
-        ]
-    if gaps.size:
-        # One in every stretch that has any.
-        _, places = np.unique(
-            np.searchsorted(starts, gaps, side='right'), return_index=True
-        )
-        kept.append(gaps[places])
-    return np.unique(np.concatenate(kept))
-
-
-def _starts(N: int, n_stretches: int, times: Array | None) -> NDArray[np.intp]:
-    """First samples of the stretches that are not empty."""
-    if times is None or not times[-1] > times[0]:
-        return np.arange(n_stretches, dtype=np.intp) * N // n_stretches
-    edges = np.linspace(times[0], times[-1], n_stretches, endpoint=False)
-    return np.unique(np.searchsorted(times, edges))
-
-
 def panels_over_time(
-    times: Array,
-    quantities: Iterable[Quantity],
-    name: str,
-    violations: Iterable[Violation] = (),
+    times: Array, quantities: Iterable[Quantity], name: str
 ) -> list[Panel]:
     """Quantities of one joint or motor over time [s], without those of which nothing is known.
 
@@ -257,11 +209,9 @@ def panels_over_time(
     times : ndarray, shape (N,)
         [s]
     quantities : iterable of Quantity
-        Along the same samples.
+        Along the same samples; their worst samples beyond limits are marked.
     name : str
         Of the joint or motor.
-    violations : iterable of Violation
-        Their worst samples are marked.
 
     Returns
     -------
@@ -276,11 +226,6 @@ def panels_over_time(
         if not quantity.n_known[i]:
             continue
         label = labels_of(quantity)[i]
-        marks = tuple(
-            (float(times[violation.sample]), violation.value)
-            for violation in violations
-            if (violation.joint_name, violation.quantity) == (name, quantity.name)
-        )
         found.append(
             Panel(
                 label.title,
@@ -289,7 +234,11 @@ def panels_over_time(
                 f'{label.symbol} [{label.unit}]',
                 (Curve('', times, quantity.values[:, i]),),
                 y_limits=Range.of(quantity, i),
-                marks=marks,
+                marks=tuple(
+                    (float(times[item.sample]), item.value)
+                    for item in quantity.violations()
+                    if item.joint_name == name
+                ),
                 notes=(_note(quantity, i, label.unit),),
                 std=None if quantity.std is None else quantity.std[:, i],
             )
@@ -297,9 +246,7 @@ def panels_over_time(
     return found
 
 
-def portrait_panels(
-    quantities: Sequence[Quantity], name: str, violations: Iterable[Violation] = ()
-) -> list[Panel]:
+def portrait_panels(quantities: Sequence[Quantity], name: str) -> list[Panel]:
     """Effort of a joint over its rate, with the box of both limits; none without the rate.
 
     Parameters
@@ -308,8 +255,6 @@ def portrait_panels(
         The efforts and their rates among others, of all joints.
     name : str
         Of the joint.
-    violations : iterable of Violation
-        Those of effort and effort rate are marked.
 
     Returns
     -------
@@ -317,170 +262,115 @@ def portrait_panels(
         One, or none.
     """
     by_name = {quantity.name: quantity for quantity in quantities}
-    efforts = [by_name[each] for each in _PORTRAIT]
-    j = efforts[0].owners.index(name)
-    Q, Qd = (quantity.values[:, j] for quantity in efforts)
+    both = [by_name[each] for each in _PORTRAIT]
+    j = both[0].owners.index(name)
+    Q, Qd = (quantity.values[:, j] for quantity in both)
     if np.isnan(Q + Qd).all():
         return []
-    labels = [labels_of(quantity)[j] for quantity in efforts]
-    box = [Range.of(quantity, j) for quantity in efforts]
-    found = {
-        violation.sample
-        for violation in violations
-        if violation.joint_name == name and violation.quantity in _PORTRAIT
+    effort, rate = (labels_of(quantity)[j] for quantity in both)
+    exceeding = {
+        item.sample
+        for quantity in both
+        for item in quantity.violations()
+        if item.joint_name == name
     }
-    notes = tuple(
-        f'{label.symbol}: {_limit_note(quantity, j, label.unit)}'
-        for label, quantity in zip(labels, efforts)
-    )
-    x_label, y_label = (
-        f'{label.symbol} [{label.unit}]' for label in (labels[1], labels[0])
-    )
     return [
         Panel(
-            f'{labels[0].name} over its rate',
+            f'{effort.name} over its rate',
             name,
-            x_label,
-            y_label,
+            f'{rate.symbol} [{rate.unit}]',
+            f'{effort.symbol} [{effort.unit}]',
             (Curve('', Qd, Q),),
-            x_limits=box[1],
-            y_limits=box[0],
-            marks=tuple((float(Qd[i]), float(Q[i])) for i in sorted(found)),
-            notes=notes,
+            x_limits=Range.of(both[1], j),
+            y_limits=Range.of(both[0], j),
+            marks=tuple((float(Qd[i]), float(Q[i])) for i in sorted(exceeding)),
+            notes=tuple(
+                f'{label.symbol}: {_limit_note(quantity, j, label.unit)}'
+                for label, quantity in zip((effort, rate), both)
+            ),
             is_portrait=True,
         )
     ]
 
 
 def motor_panels(
-    results: Samples, quantities: Sequence[Quantity], violations: Sequence[Violation] = ()
+    results: Samples, quantities: Sequence[Quantity]
 ) -> dict[str, list[Panel]]:
     """Deflection of every joint that has one and quantities of its motors, by the joint.
 
     Parameters
     ----------
     results : Samples
-        As `checked_results` gives them.
+        With motors.
     quantities : sequence of Quantity
         Those of the motors among others.
-    violations : sequence of Violation
-        Their worst samples are marked.
 
     Returns
     -------
     dict of str to list of Panel
         Empty lists for joints without motors; empty without motors.
     """
-    if results.motors is None:
-        return {}
-    of_motors = [each for each in quantities if each.kind in ('position', 'torque')]
-    (deflections,) = (each for each in quantities if each.kind == 'deflection')
-    # The mean of two springs, between which the most deflected one changes.
-    deflections = replace(deflections, values=order_of(results.motors.deflection, 0))
-    rows: dict[str, list[Panel]] = {}
-    for joint, deflection in zip(results.joint_names, np.nan_to_num(deflections.values.T)):
-        rows[joint] = []
-        if deflection.any():
-            rows[joint] += panels_over_time(results.times, [deflections], joint, violations)
+    of_motors = [each for each in quantities if each.of_motors]
+    sprung = [
+        replace(each, values=np.where(np.any(each.values, axis=0), each.values, np.nan))
+        for each in quantities
+        if each.kind == 'deflection'
+    ]  # without the zeros of rigid joints
+    times = results.times
+    rows = {name: panels_over_time(times, sprung, name) for name in results.joint_names}
     for motor, joint in zip(results.motor_names, results.motor_joints):
-        rows[joint] += panels_over_time(results.times, of_motors, motor, violations)
+        rows[joint] += panels_over_time(times, of_motors, motor)
     return rows
 
 
-class EnergyBalance(NamedTuple):
-    """Energies of a robot along a motion and the powers that change them, each of shape (N,).
+def energy_panels(model: RobotModel, results: Samples) -> list[Panel]:
+    """Energies of a robot along a motion, and the powers that change them.
 
-    Attributes
-    ----------
-    kinetic, potential : ndarray
-        [J]
-    power : ndarray
-        Of all joints, qd^T Q [W].
-    rate : ndarray
-        d/dt of the sum of both energies [W].
-    """
-
-    kinetic: Array
-    potential: Array
-    power: Array
-    rate: Array
-
-    @property
-    def other(self) -> Array:
-        """What friction takes and what acts on the robot from outside takes [W]."""
-        return self.power - self.rate
-
-
-def energy_balance(results: Samples, model: RobotModel) -> EnergyBalance | None:
-    """Energies and powers; None if the results do not hold what they need.
+    The power of the joints less the rate of both energies is what friction takes, and what the
+    robot gives to what it touches.
 
     Parameters
     ----------
-    results : Samples
-        As `checked_results` gives them.
     model : RobotModel
-
-    Returns
-    -------
-    EnergyBalance or None
-        NaN at samples where something is not known.
-    """
-    if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
-        return None
-    motion, effort = results.motion[:, :3], results.effort[:, 0]
-    is_known = np.isfinite(motion.sum(axis=(1, 2)) + effort.sum(axis=1))
-    if not is_known.any():
-        return None
-    T, U = (np.full((len(motion), 2), np.nan) for _ in range(2))
-    T[is_known] = kinetic_energy(model, motion[is_known])
-    U[is_known] = potential_energy(model, motion[is_known, :2])
-    power = (motion[:, 1] * effort).sum(axis=1)
-    return EnergyBalance(T[:, 0], U[:, 0], power, T[:, 1] + U[:, 1])
-
-
-def energy_panels(times: Array, balance: EnergyBalance) -> list[Panel]:
-    """Energies and power balance of the robot over time.
-
-    Parameters
-    ----------
-    times : ndarray, shape (N,)
-        [s]
-    balance : EnergyBalance
+    results : Samples
 
     Returns
     -------
     list of Panel
-        Energies, and powers.
+        Two; none if the results do not hold accelerations and efforts of a sample.
     """
-    T, U, power, rate = balance
-    total = T + U
-    energies = ('kinetic T', T), ('potential U', U), ('sum', total)
-    powers = ('joints q′ᵀQ', power), ('d/dt (T + U)', rate), ('difference', balance.other)
-    largest, difference = (float(np.nanmax(np.abs(x))) for x in (power, balance.other))
+    if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
+        return []
+    motion, effort = results.motion[:, :3], results.effort[:, 0]
+    is_known = np.isfinite(motion.sum(axis=(1, 2)) + effort.sum(axis=1))
+    if not is_known.any():
+        return []
+    T, U = np.full((2, len(motion), 2), np.nan)
+    T[is_known] = kinetic_energy(model, motion[is_known])
+    U[is_known] = potential_energy(model, motion[is_known, :2])
+    total, power = T + U, (motion[:, 1] * effort).sum(axis=1)
+    other = power - total[:, 1]
+    energies = {'kinetic T': T[:, 0], 'potential U': U[:, 0], 'sum': total[:, 0]}
+    powers = {'joints q′ᵀQ': power, 'd/dt (T + U)': total[:, 1], 'difference': other}
+    low, high = (number(extreme(total[:, 0])) for extreme in (np.nanmin, np.nanmax))
+    notes = (
+        f'kinetic {_peak_note(T[:, 0], "J")}; sum from {low} to {high} J',
+        f'joints {_peak_note(power, "W")}; difference {_peak_note(other, "W", 2)}',
+    )
     return [
-        Panel(
-            'Energy',
-            '',
-            TIME_LABEL,
-            'energy [J]',
-            tuple(Curve(name, times, values) for name, values in energies),
-            notes=(
-                f'kinetic at most {number(np.nanmax(T))} J; sum from '
-                f'{number(np.nanmin(total))} to {number(np.nanmax(total))} J',
-            ),
-        ),
-        Panel(
-            'Power balance',
-            '',
-            TIME_LABEL,
-            'power [W]',
-            tuple(Curve(name, times, values) for name, values in powers),
-            notes=(
-                f'joints at most {number(largest)} W; difference at most '
-                f'{number(difference, 2)} W',
-            ),
-        ),
+        Panel(title, '', TIME_LABEL, label, _curves(results.times, series), notes=(note,))
+        for title, label, series, note in zip(
+            ('Energy', 'Power balance'),
+            ('energy [J]', 'power [W]'),
+            (energies, powers),
+            notes,
+        )
     ]
+
+
+def _curves(x: Array, series: Mapping[str, Array]) -> tuple[Curve, ...]:
+    """Curves over the same x, with their names."""
+    return tuple(Curve(name, x, y) for name, y in series.items())
 
 
 def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
@@ -497,33 +387,32 @@ def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
     list of Panel
         Two, or none. Gaps lie between the stretches and where measurements are not used.
     """
-    gap = np.full(1, np.nan)
-    columns: list[list[Array]] = [[], [], []]
+    rows: list[ArrayLike] = []
     for item, t in zip(comparison.stretches, comparison.times):
         measured = np.where(item.is_used[:, joint], item.measured[:, joint], np.nan)
-        for column, *values in zip(
-            columns, (t, measured, item.computed[:, joint]), (t[-1:], gap, gap)
-        ):
-            column += values
-    times, measured, computed = map(np.concatenate, columns)
+        rows.append(np.stack([t, measured, item.computed[:, joint]], axis=1))
+        rows.append([[t[-1], np.nan, np.nan]])
+    times, measured, computed = np.concatenate(rows).T
     rest = measured - computed
     if np.isnan(rest).all():
         return []
     name, unit = comparison.joint_names[joint], comparison.units[joint]
     effort = 'Force' if unit == 'N' else 'Torque'
-    scale, alike = comparison.scale[joint], comparison.correlation[joint]
-    rms, missed = comparison.measured[joint], comparison.residual[joint]
+    each = (
+        comparison.measured,
+        comparison.residual,
+        comparison.scale,
+        comparison.correlation,
+    )
+    rms, missed, scale, alike = (number(values[joint], 3) for values in each)
     return [
         Panel(
             f'{effort}, measured and computed',
             name,
             TIME_LABEL,
             f'Q [{unit}]',
-            (Curve('measured', times, measured), Curve('computed', times, computed)),
-            notes=(
-                f'RMS {number(rms, 3)} {unit}; {number(scale, 3)} × computed, correlation '
-                f'{number(alike, 3)}',
-            ),
+            _curves(times, {'measured': measured, 'computed': computed}),
+            notes=(f'RMS {rms} {unit}; {scale} × computed, correlation {alike}',),
         ),
         Panel(
             'Difference',
@@ -531,7 +420,7 @@ def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
             TIME_LABEL,
             f'difference [{unit}]',
             (Curve('', times, rest),),
-            notes=(f'RMS {number(missed, 3)} {unit}; {_peak_note(rest, unit)}',),
+            notes=(f'RMS {missed} {unit}; {_peak_note(rest, unit)}',),
         ),
     ]
 
@@ -553,6 +442,9 @@ def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
     Panel
         Without the mean; frequencies in [Hz].
     """
+    # It takes long to import.
+    from scipy.signal import periodogram
+
     parts = comparison.stretches
     step = min(float(item.times[1] - item.times[0]) for item in parts)
     size = round(max(float(item.times[-1] - item.times[0]) for item in parts) / step) + 1
@@ -562,13 +454,13 @@ def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
         span = float(item.times[-1] - item.times[0])
         even = item.times[0] + step * np.arange(round(span / step) + 1)
         rest = np.interp(even, item.times, rest)
-        window = np.hanning(len(rest) + 2)[1:-1]
-        power += (
-            len(rest) * (2.0 * np.abs(np.fft.rfft(rest * window, size)) / window.sum()) ** 2
+        frequencies, of_part = periodogram(
+            rest, 1.0 / step, 'hann', size, False, scaling='spectrum'
         )
+        power += len(rest) * of_part
         count += len(rest)
-    frequencies: Array = np.arange(1, len(power)) / (size * step)
-    amplitude, unit = np.sqrt(power[1:] / count), comparison.units[joint]
+    frequencies, amplitude = frequencies[1:], np.sqrt(2.0 * power[1:] / count)
+    unit = comparison.units[joint]
     k = int(amplitude.argmax())
     return Panel(
         'Amplitudes of the difference',
@@ -604,6 +496,6 @@ def _limit_note(quantity: Quantity, i: int, unit: str) -> str:
     return f'{text}, {percent(float(quantity.peaks[i]))} of ±{limit}'
 
 
-def _peak_note(values: Array, unit: str) -> str:
+def _peak_note(values: Array, unit: str, digits: int = 4) -> str:
     """Line on the largest magnitude of some values."""
-    return f'at most {number(float(np.nanmax(np.abs(values))))} {unit}'
+    return f'at most {number(float(np.nanmax(np.abs(values))), digits)} {unit}'

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial
 from importlib.resources import files
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,36 +22,32 @@ from hodyn_ros.analysis.limits import (
     limited,
     no_limit,
     unlimited,
-    violations_of,
     worst_moment,
 )
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Quantity, Violation, motion_limits
-from hodyn_ros.plotting.checked import checked_results
+from hodyn_ros.names import percent
 from hodyn_ros.plotting.labels import (
-    RESIDUAL_KINDS,
     Label,
     label,
-    label_of,
     labels_of,
     number,
-    percent,
 )
 from hodyn_ros.plotting.panels import (
     Panel,
     comparison_panels,
-    energy_balance,
+    drawable,
     energy_panels,
     motor_panels,
     panels_over_time,
     portrait_panels,
 )
-from hodyn_ros.plotting.scene import moving_bodies, sticks
+from hodyn_ros.plotting.scene import frames, moving_bodies, sticks
 from hodyn_ros.resources import optional_import_module, package_version
+from hodyn_ros.typing import Array, Indices
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
@@ -97,7 +92,6 @@ def html_report(
     *,
     actuators: Actuators | None = None,
     motor_limits: MotorLimits | None = None,
-    violations: Sequence[Violation] | None = None,
     remarks: Sequence[str] = (),
     title: str | None = None,
     robot_file: str | None = None,
@@ -116,8 +110,6 @@ def html_report(
     actuators : Actuators, optional
         Needed to check limits of the motors.
     motor_limits : MotorLimits, optional
-    violations : sequence of Violation, optional
-        By default they are found by `find_violations` and `find_motor_violations`.
     remarks : sequence of str, optional
         What the reader should know, beside the remarks of the results.
     title : str, optional
@@ -146,14 +138,18 @@ def html_report(
         If Plotly or Jinja2 is not installed.
     """
     report_libraries()
-    results = checked_results(results, model)
-    _refuse(results, violations or ())
-    limits = motion_limits(model) if limits is None else limits
-    if violations is None and motor_limits is not None and actuators is None:
-        raise ActuatorError(
-            'Limits of motors are given without the actuators; give actuators= too, or the '
-            'violations that are already found.'
+    results = drawable(model, results)
+    if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
+        raise MotionError(
+            'A report needs positions, velocities, accelerations and efforts, but the results '
+            f'hold {results.motion.shape[1]} orders of the motion and {results.effort.shape[1]} '
+            'of the effort.'
         )
+    if motor_limits is not None and actuators is None:
+        raise ActuatorError(
+            'Limits of motors are given without the actuators; give actuators= too.'
+        )
+    limits = motion_limits(model) if limits is None else limits
     quantities = limited(
         model,
         results,
@@ -162,34 +158,39 @@ def html_report(
         motor_limits=motor_limits,
         every_order=True,
     )
-    if violations is None:
-        violations = violations_of(quantities)
-    content = {
-        'title': title or f'{model.name}: {results.name}',
-        'results': results,
-        'model': model,
-        'robot_file': robot_file or str(replace(model.provenance, version='')),
-        'checks': [quantity for quantity in quantities if quantity.name],
-        'violations': violations,
-        'unlimited': unlimited(quantities, actuators),
-        'limits': limits,
-        'falling': [
-            name
-            for name, slowing in zip(model.joint_names, limits.deceleration_limit)
-            if np.isfinite(slowing)
-        ],
-        'worst': _worst_moment(results, quantities),
-        'remarks': (*results.remarks, *remarks),
-        'comparison': comparison,
-        'identification': identification,
-    }
-    return _page(content, *_pictures(results, model, quantities, violations, comparison))
+    moment, worst = _worst_moment(results, quantities)
+    sections = _sections(results, model, quantities, comparison)
+    panels = [panel for parts in sections.values() for _, row in parts for panel in row]
+    n_stretches = _stretches(panels)
+    return _page(
+        title=title or f'{model.name}: {results.name}',
+        results=results,
+        model=model,
+        robot_file=robot_file or str(replace(model.provenance, version='')),
+        checks=[quantity for quantity in quantities if quantity.name],
+        exceeded=[*_exceeded(quantities)],
+        no_limit=no_limit(unlimited(quantities, actuators)),
+        limits=limits,
+        worst=worst,
+        moment=moment,
+        remarks=(*results.remarks, *remarks),
+        comparison=comparison,
+        identification=identification,
+        sections=sections,
+        joint_of=_joints_of(results),
+        n_stretches=n_stretches,
+        data={
+            'panels': [_data(panel, n_stretches) for panel in panels],
+            'robot': _robot(results, model, limits),
+            'worst': moment,
+        },
+        start=datetime.fromtimestamp(results.start / 1e9, timezone.utc),
+        masses=model.M_body[:, 5, 5],
+    )
 
 
-def _page(
-    content: dict[str, Any], sections: dict[str, Any], panels: Sequence[Panel]
-) -> str:
-    """Page with the content and with the pictures of each section; see `_pictures`."""
+def _page(**content: Any) -> str:
+    """Page of the template with the content."""
     jinja2, plotly = report_libraries()
     page = jinja2.Environment(
         autoescape=True,
@@ -198,33 +199,18 @@ def _page(
         lstrip_blocks=True,
     )
     page.policies['json.dumps_kwargs'] = {'separators': (',', ':'), 'allow_nan': False}
-    results, model, n_stretches = content['results'], content['model'], _stretches(panels)
+    page.filters['name_of'] = _name_of
     text: str = page.from_string(_asset('report.html')).render(
         **content,
-        **sections,
-        no_limit=no_limit(content['unlimited']),
-        n_stretches=n_stretches,
-        data={
-            'panels': [_data(panel, n_stretches) for panel in panels],
-            'robot': _frames(results, model, content['limits']),
-            'worst': content['worst']['time'],
-        },
         # A script cannot end the element that it stands in.
         plotly=re.sub(
             r'<(?=/script|!--)', r'\\x3c', plotly.get_plotlyjs(), flags=re.IGNORECASE
         ),
         version=package_version(),
         now=datetime.now(timezone.utc),
-        start=datetime.fromtimestamp(results.start / 1e9, timezone.utc),
-        masses=model.M_body[:, 5, 5],
-        kinds=RESIDUAL_KINDS,
         number=number,
         percent=percent,
         isfinite=np.isfinite,
-        joint_of=partial(_joint_of, results),
-        label_of=partial(_label_of, content['checks']),
-        title_of=_title_of,
-        titles_of=lambda checks: [_title_of(check) for check in checks],
         nan=np.nan,
         style=_asset('report.css'),
         script=_asset('report.js'),
@@ -232,26 +218,29 @@ def _page(
     return text
 
 
-def _refuse(results: Samples, violations: Sequence[Violation]) -> None:
-    """Refuse results that hold too little, and violations of other ones."""
-    if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
-        raise MotionError(
-            'A report needs positions, velocities, accelerations and efforts, but the results '
-            f'hold {results.motion.shape[1]} orders of the motion and {results.effort.shape[1]} '
-            'of the effort.'
-        )
-    for item in violations:
-        if not 0 <= item.sample < len(results):
-            raise MotionError(
-                f'The violation of {item.quantity} by {item.joint_name!r} is at sample '
-                f'{item.sample}, but the results have {len(results)} samples; give the violations '
-                'of the same motion.'
-            )
+def _exceeded(quantities: Sequence[Quantity]) -> Iterator[tuple[Violation, Label]]:
+    """What exceeds limits, with its labels."""
+    for quantity in quantities:
+        labels = dict(zip(quantity.owners, labels_of(quantity)))
+        for item in quantity.violations():
+            yield item, labels[item.joint_name]
+
+
+def _joints_of(results: Samples) -> dict[str, int]:
+    """Indices of joints by their names, and by those of the motors that move them."""
+    places = {name: j for j, name in enumerate(results.joint_names)}
+    of_motors = {
+        motor: places[joint]
+        for motor, joint in zip(results.motor_names, results.motor_joints)
+    }
+    return of_motors | places
 
 
 def _stretches(panels: Sequence[Panel]) -> int:
     """Stretches that every curve is divided into."""
-    n_curves = sum(len(panel.curves) * (1 + panel.is_portrait) for panel in panels)
+    n_curves = sum(
+        len(p.curves) * (1 + p.is_portrait + 2 * (p.std is not None)) for p in panels
+    )
     most = _ALL_STRETCHES // max(n_curves, 1)
     return min(_MOST_STRETCHES, max(_FEWEST_STRETCHES, most))
 
@@ -261,64 +250,38 @@ def _asset(name: str) -> str:
     return (files('hodyn_ros.plotting') / 'assets' / name).read_text(encoding='utf-8')
 
 
-def _pictures(
+def _sections(
     results: Samples,
     model: RobotModel,
     quantities: Sequence[Quantity],
-    violations: Sequence[Violation],
     comparison: Comparison | None,
-) -> tuple[dict[str, Any], list[Panel]]:
-    """Pictures of each section with their numbers, by the names of the template, and all.
-
-    Returns
-    -------
-    sections : dict of str to object
-        What the template goes through; each picture has its place among all.
-    panels : list of Panel
-        All of them, in the order of their numbers.
-    """
-    panels: list[Panel] = []
-
-    def numbered(more: Sequence[Panel]) -> list[tuple[int, Panel]]:
-        panels.extend(more)
-        return list(enumerate(more, start=len(panels) - len(more)))
-
+) -> dict[str, list[tuple[str, list[Panel]]]]:
+    """Pictures of each section, by joints where they belong to one, in the order of the page."""
     times, names = results.times, model.joint_names
     of_joints = [each for each in quantities if each.kind in ('motion', 'effort')]
-    motors = motor_panels(results, quantities, violations)
-    balance = energy_balance(results, model)
-    sections = {
-        'compared': []
-        if comparison is None
-        else [
-            (name, numbered(comparison_panels(comparison, j)))
-            for j, name in enumerate(comparison.joint_names)
+    portraits = [panel for name in names for panel in portrait_panels(quantities, name)]
+    compared = () if comparison is None else comparison.joint_names
+    return {
+        'compared': [
+            (name, comparison_panels(comparison, j))  # type: ignore[arg-type]
+            for j, name in enumerate(compared)
         ],
-        'joints': [
-            (name, numbered(panels_over_time(times, of_joints, name, violations)))
-            for name in names
-        ],
-        'portraits': numbered(
-            [
-                panel
-                for name in names
-                for panel in portrait_panels(quantities, name, violations)
-            ]
-        ),
-        'motors': [(name, numbered(row)) for name, row in motors.items() if row],
-        'energy': numbered(energy_panels(times, balance) if balance else []),
-        'largest': balance
-        and {
-            name: float(np.nanmax(np.abs(getattr(balance, name))))
-            for name in ('power', 'other')
-        },
+        'joints': [(name, panels_over_time(times, of_joints, name)) for name in names],
+        'portraits': [('', portraits)],
+        'motors': [*motor_panels(results, quantities).items()],
+        'energy': [('', energy_panels(model, results))],
     }
-    return sections, panels
 
 
 def _data(panel: Panel, n_stretches: int) -> dict[str, object]:
     """Everything that the script draws; no names are in it."""
-    band = panel.band(n_stretches)
+    edges = panel.band or ()
+    curves, band = [], []
+    for name, x, y in panel.curves:
+        columns = [y, *edges] + [x] * panel.is_portrait
+        rows = extreme_samples(np.stack(columns, axis=1), n_stretches)
+        curves.append({'name': name, 'x': _packed(x[rows]), 'y': _packed(y[rows])})
+        band += [_packed(edge[rows]) for edge in edges]
     return {
         'portrait': panel.is_portrait,
         'xTitle': panel.x_label,
@@ -330,12 +293,41 @@ def _data(panel: Panel, n_stretches: int) -> dict[str, object]:
         'xLimits': [limit if np.isfinite(limit) else None for limit in panel.x_limits],
         'yLimits': [limit if np.isfinite(limit) else None for limit in panel.y_limits],
         'marks': panel.marks,
-        'band': band and [{'x': _packed(edge.x), 'y': _packed(edge.y)} for edge in band],
-        'curves': [
-            {'name': name, 'x': _packed(x), 'y': _packed(y)}
-            for name, x, y in panel.thinned(n_stretches)
-        ],
+        'band': band,
+        'curves': curves,
     }
+
+
+def extreme_samples(values: Array, n_stretches: int) -> Indices:
+    """Rows of a curve to show: the first, the last, and the extremes of every stretch of it.
+
+    A screen shows some hundreds of columns of pixels, of whose samples the lowest and the highest
+    are what can be seen: the picture of these is that of all, and no peak is lost.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, c)
+        Coordinates of its points; NaN is a gap, of which one is kept in every stretch.
+    n_stretches : int
+        Of an equal number of samples.
+
+    Returns
+    -------
+    ndarray of int
+        Increasing; all if they are not more than 2 c n_stretches + 2.
+    """
+    N, c = values.shape
+    if N <= 2 * c * n_stretches + 2:
+        return np.arange(N)
+    size = -(-N // n_stretches)
+    rows = np.arange(n_stretches * size).clip(max=N - 1).reshape(n_stretches, size)
+    is_gap = np.isnan(values)[rows]
+    low, high = (np.where(is_gap, far, values[rows]) for far in (np.inf, -np.inf))
+    gaps = is_gap.any(axis=2)
+    places = np.concatenate([low.argmin(axis=1), high.argmax(axis=1)], axis=1)
+    shown = np.take_along_axis(rows, places, axis=1).ravel()
+    first_gaps = rows[np.arange(n_stretches), gaps.argmax(axis=1)][gaps.any(axis=1)]
+    return np.unique(np.concatenate([[0, N - 1], shown, first_gaps]))
 
 
 def _unit(label: str) -> str:
@@ -351,40 +343,25 @@ def _packed(values: Array) -> dict[str, object]:
     return {'first': first, 'offsets': base64.b64encode(offsets.tobytes()).decode('ascii')}
 
 
-def _worst_moment(results: Samples, quantities: Sequence[Quantity]) -> dict[str, Any]:
+def _worst_moment(results: Samples, quantities: Sequence[Quantity]) -> tuple[float, str]:
     """Time [s] at which most of a limit is used, and a text on what uses it.
 
     Without any limit it is the beginning, and the text is empty.
     """
     if (found := worst_moment(quantities)) is None:
-        return {'time': float(results.times[0]), 'text': ''}
+        return float(results.times[0]), ''
     quantity, j, sample = found
     used = f'{percent(float(quantity.peaks[j]))} of its limit'
     text = f'{labels_of(quantity)[j].name} of {quantity.owners[j]}, {used}'
-    return {'time': float(results.times[sample]), 'text': text}
+    return float(results.times[sample]), text
 
 
-def _joint_of(results: Samples, name: str) -> int | None:
-    """Index of the joint of this name, or of the one that the motor of this name moves."""
-    owners = dict(zip(results.motor_names, results.motor_joints))
-    name = name if name in results.joint_names else owners.get(name, name)
-    return results.joint_names.index(name) if name in results.joint_names else None
-
-
-def _title_of(quantity: Quantity) -> str:
+def _name_of(quantity: Quantity) -> str:
     """Name of a quantity; of torques and forces together it is torque."""
     return label(quantity.kind, quantity.order, all(quantity.is_linear)).name
 
 
-def _label_of(quantities: Sequence[Quantity], what: str, name: str) -> Label:
-    """Label of a quantity of a joint or motor."""
-    for quantity in quantities:
-        if quantity.name == what and name in quantity.owners:
-            return labels_of(quantity)[quantity.owners.index(name)]
-    return label_of(what, False)
-
-
-def _frames(results: Samples, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:
+def _robot(results: Samples, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:
     """Skeleton of the robot at F instants that are evenly spaced in time.
 
     ``times`` (F,), ``points`` (F, P, 3) in the base frame [m], ``lines``: two of the points and
@@ -392,8 +369,7 @@ def _frames(results: Samples, model: RobotModel, limits: MotionLimits) -> dict[s
     limit that the effort of each joint uses, NaN where that is not known.
     """
     times = results.times
-    instants = np.linspace(times[0], times[-1], min(_MOST_FRAMES, len(times)))
-    rows = np.unique(np.searchsorted(times, instants).clip(0, len(times) - 1))
+    rows = frames(times, (times[-1] - times[0]) / _MOST_FRAMES)
     with np.errstate(invalid='ignore', divide='ignore'):
         shares = np.abs(results.effort[rows, 0]) / limits.effort
     shares[:, ~np.isfinite(limits.effort)] = np.nan

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.analysis.limits import limited
-from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.motions import body_coordinates
 from hodyn_ros.kinematics.poses import poses_in_base
@@ -26,11 +26,12 @@ from hodyn_ros.lie import Jet, se3
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import Quantity, motion_limits
+from hodyn_ros.model.violations import Quantity
 from hodyn_ros.model.visuals import Visual, read_visuals
-from hodyn_ros.plotting.checked import checked_results
 from hodyn_ros.plotting.labels import labels_of
+from hodyn_ros.plotting.panels import drawable
 from hodyn_ros.resources import optional_import_module
+from hodyn_ros.typing import Array, Indices
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.limits import MotorLimits
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from hodyn_ros.files import Samples
 
 _FRAME_RATE = 60.0  # of poses and colours, at most [1/s]
-_LIMITS_PERIOD = 1.0  # after which lines at the limits are drawn on [s]
 _SHOWN_PAST = 20.0  # of plots of a motion that is not over [s]
 _MAGNIFIED = 20.0  # deflections of springs, which could not be seen otherwise
 _ARROW = 0.3  # length of the largest force, as part of the size of the robot
@@ -191,7 +191,7 @@ def view(
     if not isinstance(results, Mapping):
         results = {Path(results.name).stem: results}
     for name, of_motion in results.items():
-        scene.record(name, checked_results(of_motion, model))
+        scene.record(name, drawable(model, of_motion))
     return scene.recording
 
 
@@ -231,12 +231,11 @@ class Scene:
         rr = view_library()
         self.model, self.recording = model, rr.RecordingStream('hodyn')
         self.recording.log('/', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
-        limits = motion_limits(model) if limits is None else limits
-        self._limiting = limits, motor_limits
+        self._beside = partial(limited, model, limits=limits, motor_limits=motor_limits)
         self._visuals, self._is_live = _visuals(model, description), is_live
         self._motions: dict[str, _Motion] = {}
         self._limits = _Motion(self.recording, _LIMITS, 0, model)
-        self._limits_until, self._width = 0.0, 0.0
+        self._width = 0.0
 
     def record(self, name: str, results: Samples) -> None:
         """Record a motion, or the next part of it.
@@ -248,33 +247,45 @@ class Scene:
         results : Samples
             In the order of the model, NaN where values are not known; times do not decrease.
         """
-        is_new, times = name not in self._motions, results.times
+        is_new, times, number = name not in self._motions, results.times, len(self._motions)
         if is_new:
-            number = len(self._motions)
             self._motions[name] = _Motion(self.recording, name, number, self.model)
         motion = self._motions[name]
-        series = _shown(results, self.model, *self._limiting)
+        quantities = self._beside(results)
+        series = [quantity for quantity in quantities if quantity.name != 'position']
+        series.sort(key=lambda quantity: quantity.kind == 'motion')  # behind the efforts
         rows = np.flatnonzero(~np.isnan(results.motion[:, 0]).any(axis=1))
         if rows.size:
-            rows = rows[_frames(times[rows])]
+            rows = rows[frames(times[rows])]
             bodies = moving_bodies(self.model, results.motion[rows, 0])
             if not motion.size:
                 motion.place(bodies, self._visuals, self._width)
                 is_new, self._width = True, self._width + 1.5 * motion.size
             motion.record_poses(results, rows, bodies)
         motion.record_series(times, series)
-        if is_new or times[-1] > self._limits_until + _LIMITS_PERIOD:
-            self._limits.record_limits(times[[0, -1]], series)
-            self._limits_until = times[-1]
+        self._limits.record_limits(times[[0, -1]], series)
         if is_new:
             width, middle = self._width, motion.middle
             blueprint = _blueprint([*self._motions], series, width, middle, self._is_live)
             self.recording.send_blueprint(blueprint)
 
 
-def _frames(times: Array) -> NDArray[np.intp]:
-    """Samples whose poses and colours are recorded, the last one too."""
-    instants = np.append(np.arange(times[0], times[-1], 1.0 / _FRAME_RATE), times[-1])
+def frames(times: Array, period: float = 0.0) -> Indices:
+    """Samples at which a robot is shown, the last one too.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    period : float
+        Time between them, at least that of the fastest screens [s].
+
+    Returns
+    -------
+    ndarray of int
+    """
+    period = max(period, 1.0 / _FRAME_RATE)
+    instants = np.append(np.arange(times[0], times[-1], period), times[-1])
     return np.unique(np.searchsorted(times, instants).clip(0, len(times) - 1))
 
 
@@ -310,25 +321,6 @@ def _visuals(
         if visual.mesh is None or visual.mesh.suffix.lower() in _MEDIA:
             found.setdefault(visual.link, []).append(visual)
     return found
-
-
-def _shown(
-    results: Samples,
-    model: RobotModel,
-    limits: MotionLimits,
-    motor_limits: MotorLimits | None,
-) -> list[Quantity]:
-    """Efforts, motors and motion, as far as they may have limits, without positions."""
-    quantities = limited(model, results, limits, motor_limits=motor_limits)
-    shown = (quantity for quantity in quantities if quantity.name != 'position')
-    return sorted(shown, key=lambda quantity: quantity.kind == 'motion')
-
-
-def _shares(quantities: Sequence[Quantity], names: tuple[str, ...]) -> Array:
-    """Largest part of a limit that each joint uses, (N, n); NaN where none is known."""
-    n = len(names)
-    parts = [item.shares()[:, :n] for item in quantities if item.owners[:n] == names]
-    return np.asarray(np.fmax.reduce(parts))
 
 
 class _Motion:
@@ -381,21 +373,24 @@ class _Motion:
         name = self.rr.Points3D([above], labels=[self.name], show_labels=True, radii=0.0)
         self._record(['name'], name)
         for body, ends in sticks(tree).items():
-            links = {name: pose for name, (of, pose) in tree.links.items() if of == body}
-            path = ['base'] if body == BASE else ['bodies', tree.body_names[body]]
-            joint = -1 if body == BASE else joints[body]
-            for link, pose in links.items():
-                self._record([*path, link], self._transform(pose))
+            path, joint = ['base'], -1
+            if body != BASE:
+                path, joint = ['bodies', tree.body_names[body]], joints[body]
+            links = [name for name, frame in tree.links.items() if frame.body == body]
+            for link in links:
+                self._record([*path, link], self._transform(tree.links[link].pose))
                 for i, visual in enumerate(visuals.get(link, ())):
-                    self._record_visual([*path, link, str(i)], visual, joint)
+                    pose, entity = visual.pose, [*path, link, str(i)]
+                    if visual.mesh is not None:
+                        pose = pose @ np.diag([*visual.size, 1.0])
+                    self._record(entity, self._transform(pose))
+                    self._record_shape(entity, self._shape(visual), joint)
             if visuals.keys().isdisjoint(links):
                 strips = [[np.zeros(3), end] for end in ends]
                 shape = self.rr.LineStrips3D(strips, radii=0.02 * self.size)
                 self._record_shape([*path, 'sticks'], shape, joint)
 
-    def record_poses(
-        self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies
-    ) -> None:
+    def record_poses(self, results: Samples, rows: Indices, bodies: MovingBodies) -> None:
         """Record poses of all bodies at samples, wrenches and springs."""
         times = results.times[rows]
         for name, poses in zip(bodies.model.body_names, bodies.poses):
@@ -413,25 +408,21 @@ class _Motion:
             translation=poses[:, :3, 3], mat3x3=poses[:, :3, :3]
         )
 
-    def _record_visual(self, path: list[str], visual: Visual, joint: int) -> None:
-        """Shape of a link that a joint moves."""
+    def _shape(self, visual: Visual) -> Any:
+        """Shape of a link."""
         rr, size = self.rr, visual.size
-        stretch = np.diag([*(size if visual.mesh else np.ones(3)), 1.0])
-        self._record(path, self._transform(visual.pose @ stretch))
         if visual.mesh is not None:
             media = _MEDIA[visual.mesh.suffix.lower()]
-            shape = rr.Asset3D(contents=visual.mesh.read_bytes(), media_type=media)
-        elif visual.kind == 'box':
-            shape = rr.Boxes3D(half_sizes=[0.5 * size], fill_mode='solid')
-        elif visual.kind == 'sphere':
-            shape = rr.Ellipsoids3D(radii=size, fill_mode='solid')
-        elif visual.kind == 'cylinder':
-            shape = rr.Cylinders3D(radii=size[:1], lengths=size[1:], fill_mode='solid')
-        else:
-            middle = [[0.0, 0.0, -0.5 * size[1]]]  # else it is at one end
-            ends = {'radii': size[:1], 'lengths': size[1:], 'translations': middle}
-            shape = rr.Capsules3D(**ends, fill_mode='solid')
-        self._record_shape(path, shape, joint)
+            return rr.Asset3D(contents=visual.mesh.read_bytes(), media_type=media)
+        if visual.kind == 'box':
+            return rr.Boxes3D(half_sizes=[0.5 * size], fill_mode='solid')
+        if visual.kind == 'sphere':
+            return rr.Ellipsoids3D(radii=size, fill_mode='solid')
+        round_ = {'radii': size[:1], 'lengths': size[1:], 'fill_mode': 'solid'}
+        if visual.kind == 'cylinder':
+            return rr.Cylinders3D(**round_)
+        # Its origin is in the middle, and not at one end.
+        return rr.Capsules3D(**round_, translations=[[0.0, 0.0, -0.5 * size[1]]])
 
     def _record_shape(self, path: list[str], shape: Any, joint: int) -> None:
         """Shapes with the colour of a joint, -1 for none."""
@@ -439,7 +430,7 @@ class _Motion:
         self._shapes.append((path, type(shape), joint))
 
     def _record_wrenches(
-        self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies
+        self, results: Samples, rows: Indices, bodies: MovingBodies
     ) -> None:
         """Forces and moments that act on the robot, as arrows at their links."""
         for wrench in results.wrenches:
@@ -459,7 +450,7 @@ class _Motion:
             self._record_along(path, arrows, results.times[rows])
 
     def _record_springs(
-        self, results: Samples, rows: NDArray[np.intp], bodies: MovingBodies
+        self, results: Samples, rows: Indices, bodies: MovingBodies
     ) -> None:
         """Pins that turn, or slide, by the magnified deflections of springs."""
         if results.motors is None:
@@ -491,9 +482,11 @@ class _Motion:
             lines = [(item.owners[i], _LINES[i % len(_LINES)]) for i in has_limit]
             self._record_scalars([_PARTS, item.name], lines, parts[:, has_limit], times)
 
-        rows = _frames(times)
+        rows = frames(times)
+        names, n = self.model.joint_names, self.model.n_joints
+        used = [item.shares()[:, :n] for item in series if item.owners[:n] == names]
         # Each colour is that of the largest part until the next one: no excess is missed.
-        shares = np.fmax.reduceat(_shares(series, self.model.joint_names), rows)
+        shares = np.fmax.reduceat(np.fmax.reduce(used), rows)
         known = ~np.isnan(shares).all(axis=1)
         # The last column is for what no joint alone moves: -1 is its index.
         shares = np.pad(shares[known], ((0, 0), (0, 1)), constant_values=np.nan)
@@ -553,15 +546,12 @@ def wrench_arrows(wrench: Wrench, pose: Array, rows: Any) -> Array:
     ndarray, shape (F, 2, 3)
         Force [N], moment [N m].
     """
-    values = np.asarray(wrench.values)[rows, 0]
-    moment, force = values[:, :3], values[:, 3:]
-    if wrench.expressed_in == 'body':
-        moment, force = (
-            (pose[..., :3, :3] @ each[..., None])[..., 0] for each in (moment, force)
-        )
-    elif wrench.expressed_in == 'spatial':
-        moment = moment - np.cross(pose[..., :3, 3], force)
-    arrows = np.stack([force, moment], axis=1)
+    hybrid = pose.copy()
+    hybrid[..., :3, :3] = np.eye(3)
+    frame = {'body': pose, 'spatial': np.eye(4), 'hybrid': hybrid}[wrench.expressed_in]
+    # Source: Mueller 2021, eq. (37): with the power, the transposed adjoint.
+    values = np.asarray(wrench.values)[rows, :1] @ se3.Ad(se3.inverse(frame) @ hybrid)
+    arrows = np.concatenate([values[..., 3:], values[..., :3]], axis=1)
     return -arrows if wrench.acting == 'on_environment' else arrows
 
 

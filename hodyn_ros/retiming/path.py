@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from math import comb
+from math import comb, perm
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.jets import Jet, compose
 from hodyn_ros.model.limits import velocity_use
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import LimitedJoints
 from hodyn_ros.retiming.scaling import (
     RobotLimits,
     TimedMotion,
@@ -125,8 +124,6 @@ class RestingPath:
         Start and end in sigma.
     start_time, end_time : float
         0 and 1, of u.
-    parameter : scipy.interpolate.BPoly
-        sigma(u), a Bernstein polynomial whose coefficients are the ends, and its derivatives.
 
     Raises
     ------
@@ -137,8 +134,6 @@ class RestingPath:
     start_time, end_time = 0.0, 1.0
 
     def __init__(self, path: TimedMotion, start: float, end: float) -> None:
-        from scipy.interpolate import BPoly
-
         self._path, self.ends = path, (start, end)
         # In units of the whole length, all derivatives are comparable.
         places = np.linspace(start, end, _PLACES)
@@ -152,8 +147,7 @@ class RestingPath:
         size = np.abs(derivatives[:, 1:]).max(axis=2)
         moves = size[[0, -1]] > _VANISHING * size.max(axis=0)
         orders = np.where(moves.any(axis=1), moves.argmax(axis=1) + 1, _ORDER_OF_REST)
-        self._powers = -(-_ORDER_OF_REST // orders)
-        self.parameter = BPoly(np.repeat(self.ends, self._powers)[:, None], [0.0, 1.0])
+        self._powers = (-(-_ORDER_OF_REST // orders)).tolist()
 
     @cached_property
     def times(self) -> Array:
@@ -185,13 +179,35 @@ class RestingPath:
         ndarray, shape (..., highest_derivative + 1, n)
             [rad] or [m].
         """
-        u = np.asarray(t, dtype=np.float64)
-        sigma = np.zeros((*u.shape, highest_derivative + 1))
-        for k in range(min(highest_derivative + 1, len(self.parameter.c))):
-            sigma[..., k] = self.parameter(u, k)
-        np.clip(sigma[..., 0], *self.ends, out=sigma[..., 0])  # of rounding
-        outer = Jet.along(self._path(sigma[..., 0], highest_derivative), -2)
-        return compose(outer, Jet.along(sigma[..., None], -2)).array(-2)
+        sigma = self.parameter(t, highest_derivative)
+        outer = Jet.along(self._path(sigma[0], highest_derivative), -2)
+        return compose(outer, sigma.map(lambda x: x[..., None])).array(-2)
+
+    def parameter(self, t: ArrayLike, highest_derivative: int = 0) -> Jet:
+        """sigma(u) and its derivatives at u = t: an incomplete beta function between the ends.
+
+        Parameters
+        ----------
+        t : array-like, shape (...)
+            Values of u, from 0 to 1.
+        highest_derivative : int
+            With respect to u.
+
+        Returns
+        -------
+        Jet of ndarray, shape (...)
+        """
+        from scipy.special import beta, betainc
+
+        u, (a, b), (start, end) = np.asarray(t, dtype=np.float64), self._powers, self.ends
+        sigma = np.clip(start + (end - start) * betainc(a, b, u), start, end)
+        rise = (perm(a - 1, k) * u ** max(a - 1 - k, 0) for k in range(highest_derivative))
+        fall = (
+            (-1.0) ** k * perm(b - 1, k) * (1.0 - u) ** max(b - 1 - k, 0)
+            for k in range(highest_derivative)
+        )
+        rate = Jet(rise) * Jet(fall) * ((end - start) / beta(a, b))
+        return Jet([sigma, *rate])
 
 
 class _Rows(NamedTuple):
@@ -225,7 +241,7 @@ class PathLimits:
     """
 
     def __init__(self, robot: RobotLimits, p: Array) -> None:
-        joints = LimitedJoints(robot.model, robot.limits)
+        joints = robot.joints
         self._model, self._p = robot.model, p
         P, limits, orders = joints.motion(p), joints.limits, p.shape[1] - 2
         # Joints that move with the others have limits of their motion, but no efforts.
@@ -255,10 +271,11 @@ class PathLimits:
                 (1, (one, zero, compliance), velocity),
                 (1, (zero, inertia, one), rate),
             ]
-        self._rows = [
-            _rows(quantities, k, [row[1:] for row in limited if row[0] == k])
+        rows = (
+            (k, _rows(quantities, k, [row[1:] for row in limited if row[0] == k]))
             for k in range(orders)
-        ]
+        )
+        self._rows = {k: found for k, found in rows if len(found.joint)}
         # Of the velocity all joints have one row, its square.
         self._squares = np.zeros((3, 1, len(p)))
         use = velocity_use(limits, np.moveaxis(P, 0, 1))
@@ -284,7 +301,7 @@ class PathLimits:
             rates. Each is over its limit, so 1 is on it.
         """
         found, root = [(self._squares[0] * b[0], self._squares[:1])], np.sqrt(b[0])
-        for k, rows in enumerate(self._rows):
+        for k, rows in self._rows.items():
             slopes = rows.terms[:-1].copy()
             value = rows.terms[-1] + np.einsum('kcn,kn->cn', slopes, b[: k + 2])
             if k == 1:
@@ -301,8 +318,8 @@ class PathLimits:
         if not self._model.friction:
             return found
         of_orders = _friction_along(self._model, self._p, b)
-        for (value, slopes), rows, friction in zip(found[1:], self._rows, of_orders):
-            for to, more in zip((value, *slopes), friction):
+        for (value, slopes), (k, rows) in zip(found[1:], self._rows.items()):
+            for to, more in zip((value, *slopes), of_orders[k]):
                 to += rows.effort * self._padded(more).T[rows.joint]
         return found
 
@@ -407,15 +424,16 @@ def _efforts_along(model: RobotModel, p: Array) -> Array:
     """
     speeding = p.copy()
     speeding[:, 2] += p[:, 1]
-    speeding[:, 3] += 3.0 * p[:, 2]
-    speeding[:, 4:] += (6.0 * p[:, 3] + 3.0 * p[:, 2])[:, None]
+    speeding[:, 3:4] += 3.0 * p[:, 2:3]
+    speeding[:, 4:] += 6.0 * p[:, 3:4] + 3.0 * p[:, 2:3]
     slow, twice, more = (
         np.moveaxis(at_rate(rigid_efforts(model, at_rate(each, s)), 1.0 / s), 1, 0)
         for each, s in ((p, 1.0), (p, 2.0), (speeding, 1.0))
     )
     c = (twice - slow) / 3.0
     g, m = slow - c, more - slow
-    m[1] -= 2.0 * c[0]
+    if len(m) > 1:
+        m[1] -= 2.0 * c[0]
     if len(m) > 2:
         m[2] -= g[1] + 2.0 * c[0] + 5.0 * c[1] + m[1]
     return np.stack((c, 0.5 * m, g))
@@ -433,12 +451,14 @@ def limits_along(robot: RobotLimits, path: RestingPath) -> Callable[[Array], Pat
     -------
     callable
     """
-    highest = 3 + bool(np.isfinite(robot.limits.effort_ddot).any())
-    return lambda places: PathLimits(robot, path(places, highest))
+    # Those of motors bound the torque rate; friction is known with its slopes.
+    known = robot.actuators is not None or bool(robot.model.friction)
+    order = max(robot.order, 3 if known else 2)
+    return lambda places: PathLimits(robot, path(places, order))
 
 
-def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array, ...], ...]:
-    """Efforts F(qd) and two time derivatives (N, n), each with its slopes in b, b' and b''.
+def _friction_along(model: RobotModel, p: Array, b: Array) -> list[Array]:
+    """Efforts F(qd) and one or two time derivatives, each with its slopes in b, b' and b''.
 
     Parameters
     ----------
@@ -450,9 +470,8 @@ def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array,
 
     Returns
     -------
-    tuple of tuple of ndarray, shape (N, n)
-        For each order the value, then its slopes in b, b' and so on as far as it depends on
-        them.
+    list of ndarray, shape (4, N, n)
+        For each order the value, then its slopes.
     """
     square, first, second = b[:3, :, None]
     root = np.sqrt(square)
@@ -460,21 +479,19 @@ def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array,
     motion = np.zeros((len(p), p.shape[1] + 1, p.shape[2]))
     motion[:, 1], motion[:, 2] = p[:, 1] * root, 1.0
     F, slope, bend, *third = np.moveaxis(friction_efforts(model, motion), 1, 0)
-    rise, acceleration = p[:, 1] / (2.0 * root), p[:, 2] * square + 0.5 * p[:, 1] * first
-    rates = (
-        slope * acceleration,
-        slope * p[:, 2] + bend * rise * acceleration,
-        slope * p[:, 1] / 2.0,
-    )
-    if not third:
-        return (F, slope * rise), rates
-    jerk = p[:, 3] * square + 1.5 * p[:, 2] * first + 0.5 * p[:, 1] * second
-    seconds = (
-        bend * acceleration**2 + slope * root * jerk,
-        third[0] * rise * acceleration**2
-        + bend * (2.0 * acceleration * p[:, 2] + rise * root * jerk)
-        + slope * (jerk / (2.0 * root) + root * p[:, 3]),
-        bend * acceleration * p[:, 1] + 1.5 * slope * root * p[:, 2],
-        0.5 * slope * root * p[:, 1],
-    )
-    return (F, slope * rise), rates, seconds
+    none = np.zeros_like(F)
+    acceleration = p[:, 2] * square + 0.5 * p[:, 1] * first
+    of_velocity = np.stack((p[:, 1] / (2.0 * root), none, none))
+    of_acceleration = np.stack((p[:, 2], 0.5 * p[:, 1], none))
+    found = [
+        (F, slope * of_velocity),
+        (slope * acceleration, bend * acceleration * of_velocity + slope * of_acceleration),
+    ]
+    if third:
+        jerk = root * (p[:, 3] * square + 1.5 * p[:, 2] * first + 0.5 * p[:, 1] * second)
+        of_jerk = root * np.stack((p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1]))
+        of_jerk[0] += jerk / (2.0 * square)
+        slopes = (third[0] * acceleration**2 + bend * jerk) * of_velocity
+        slopes += 2.0 * bend * acceleration * of_acceleration + slope * of_jerk
+        found.append((bend * acceleration**2 + slope * jerk, slopes))
+    return [np.concatenate((value[None], slopes)) for value, slopes in found]

@@ -6,8 +6,8 @@ is s^m G_m + s^(m+2) D_m: gravity with wrenches, and the motion. See doc/time_sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -19,7 +19,7 @@ from hodyn_ros.dynamics.inverse import friction_efforts, inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError, ScalingError
 from hodyn_ros.kinematics.motions import checked_motion
-from hodyn_ros.model.limits import LIMITED, MotionLimits, velocity_range
+from hodyn_ros.model.limits import LIMITED, MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import (
     LimitedJoints,
@@ -27,7 +27,6 @@ from hodyn_ros.model.violations import (
     motion_limits,
     worst_violations,
 )
-from hodyn_ros.names import listed
 from hodyn_ros.trajectory.motion import position_extremes
 from hodyn_ros.typing import Array, Indices
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.limits import MotorLimits
 
 # Equal steps at which a function of time is examined, and places on each segment between its
-# knots; fewer where there are more than so many in all.
+# knots; fewer where there are more than so many in all, half the degree of polynomials at least.
 _STEPS, _PLACES, _MOST_PLACES, _FEWEST_PLACES = 2000, 16, 16_384, 5
 # Times that are examined together, which bounds the memory, and how many of these are remembered.
 _BLOCK, _REMEMBERED = 4096, 12
@@ -47,6 +46,8 @@ _MOST_PEAKS, _ROUNDS, _NEARER = 1300, 4, 8.0
 # change of the rate, relative, below which there are no more; how much higher one may become.
 _PASSES, _SETTLED, _MORE = 5, 1e-6, 1.3
 
+# Highest derivative of the motion that limits of motors behind springs depend on.
+_OF_MOTORS = 5
 # Rate at which joints and motors count as held still.
 _SLOWEST = 1e-9
 # Half of the excess that counts as rounding, see model/violations.py.
@@ -167,8 +168,8 @@ class Limiting(NamedTuple):
     """As in `hodyn_ros.model.limits` and `hodyn_ros.actuators.limits`."""
     name: str
     """Name of the joint or motor."""
-    sample: int
-    """Of a function of time, the nearest of 2001 equal steps."""
+    sample: int | None
+    """None of a function of time."""
     value: float
     """At the factor."""
     limit: float
@@ -243,7 +244,8 @@ def uniform_scaling(
     return RobotLimits.of(model, limits, actuators, motor_limits).scaling(motion, wrenches)
 
 
-class RobotLimits(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RobotLimits:
     """A robot and all that is limited of its motion."""
 
     model: RobotModel
@@ -276,7 +278,7 @@ class RobotLimits(NamedTuple):
         Raises
         ------
         ActuatorError
-            If there are limits of motors without actuators, or joints have dampers.
+            If there are limits of motors without actuators.
         """
         limits = motion_limits(model) if limits is None else limits
         if actuators is None:
@@ -285,13 +287,22 @@ class RobotLimits(NamedTuple):
             return cls(model, limits)
         from hodyn_ros.actuators.limits import motor_limits as no_motor_limits
 
-        dampers = [item.name for item in actuators.driven if item.actuator.needs_times]
-        if dampers:
-            raise ActuatorError(
-                f'The deflection of joints with damping ({listed(dampers)}) depends on the past, '
-                'so no factor scales it; expected actuators without damping.'
-            )
         return cls(model, limits, actuators, motor_limits or no_motor_limits(actuators))
+
+    @cached_property
+    def joints(self) -> LimitedJoints:
+        """Joints whose motion is limited, also those that move with others."""
+        return LimitedJoints(self.model, self.limits)
+
+    @cached_property
+    def order(self) -> int:
+        """Highest derivative of the motion that limits of joints depend on, 2 at least."""
+        orders = (
+            order + 2 * (kind == 'effort')
+            for quantity, kind, order in LIMITED
+            if np.isfinite(getattr(self.joints.limits, quantity, np.inf)).any()
+        )
+        return max([2, *orders])
 
     def scaling(
         self, motion: ArrayLike | TimedMotion, wrenches: Sequence[Wrench] = ()
@@ -309,14 +320,15 @@ class RobotLimits(NamedTuple):
         UniformScaling
         """
         if callable(motion):
-            return _scaling_in_time(self, motion, wrenches)
+            refuse_extremes(self, motion)
+            return _InTime(self, motion, wrenches).scaling()
         played = _Played(self, motion, wrenches)
         return played.scaling(played.fastest())
 
     def check(
         self, motion: ArrayLike | TimedMotion, wrenches: Sequence[Wrench] = ()
     ) -> UniformScaling:
-        """Exact check of a motion as it is given.
+        """Exact check of a motion as it is given; of its positions see `refuse_extremes`.
 
         Parameters
         ----------
@@ -336,7 +348,7 @@ class RobotLimits(NamedTuple):
             If the limits are exceeded at every speed.
         """
         if callable(motion):
-            return _scaling_in_time(self, motion, wrenches, is_check=True)
+            return _InTime(self, motion, wrenches).check()
         played = _Played(self, motion, wrenches)
         return played.scaling(played.nearest())
 
@@ -405,42 +417,45 @@ class _Played:
                 f'The motion has shape {motion.shape}, expected (N, K, {robot.model.n_joints}) '
                 'with N >= 1.'
             )
-        joints = LimitedJoints(robot.model, robot.limits)
+        joints, N = robot.joints, len(motion)
         self._robot, self._motion, self._of_all = robot, motion, joints.motion(motion)
-        self._wrenches, self.times, limits = wrenches, times, joints.limits
-        places = self._of_all[:, 0]
-        for worst in worst_violations('position', joints.names, places, *limits[:2]):
+        self._wrenches, self.times = wrenches, times
+        places, known = self._of_all[:, 0], joints.limits
+        for worst in worst_violations('position', joints.names, places, *known[:2]):
             raise _out_of_range(worst, None if times is None else times[worst.sample])
         self._weight = rigid_efforts(robot.model, motion, wrenches)
         self._is_polynomial = not robot.model.friction and robot.actuators is None
-        if np.isfinite(limits.deceleration_limit).any() and motion.shape[1] > 1:
-            low, high = velocity_range(limits, places)
-            limits = limits._replace(
-                velocity=np.where(self._of_all[:, 1] < 0.0, -low, high)
-            )
         self.labels: list[tuple[str, str]] = []
         self._rows: list[tuple[str, int, Indices]] = []
-        columns = [np.empty((len(motion), 0)), *self._limited(joints.names, limits)]
-        self._limit = np.concatenate(columns, axis=1)
-        if (is_zero := self._limit == 0.0).any():
+        limits = [np.empty((1, 0)), *self._limited()]
+        rows = max(map(len, limits))  # one, unless a limit depends on the position
+        limit = np.concatenate(
+            [np.broadcast_to(each, (rows, each.shape[1])) for each in limits], axis=1
+        )
+        self._limit = np.broadcast_to(limit, (N, limit.shape[1]))
+        if (is_zero := limit == 0.0).any():
             self._refuse_motion(is_zero)
-            self._limit[is_zero] = np.inf
-        self._bound = self._limit + _ROUNDING * (self._limit + 1.0)
+            limit[is_zero] = np.inf
+        self._bound = np.broadcast_to(limit + _ROUNDING * (limit + 1.0), self._limit.shape)
 
-    def _limited(self, names: Sequence[str], of_all: MotionLimits) -> Iterator[Array]:
-        """Yield the limits (N, c) of each limited quantity, and note which these are."""
-        robot, (N, K, _) = self._robot, self._motion.shape
+    def _limited(self) -> Iterator[Array]:
+        """Limits (1, c) or (N, c) of each limited quantity; notes which these are."""
+        robot, names, K = self._robot, self._robot.joints.names, self._motion.shape[1]
         # Of one sample without torques, which every spring can have.
         series = self._series_of(0.0 * self._of_all[:1], 0.0 * self._weight[:1])
         for quantity, kind, order in LIMITED:
             if kind not in series:
                 continue
-            known = {'motion': of_all, 'effort': robot.limits}.get(kind, robot.motor_limits)
-            limit = np.asarray(getattr(known, quantity))
-            is_limited = np.isfinite(np.atleast_2d(limit)).any(axis=0)
+            if kind in ('motion', 'effort'):
+                low, limit = robot.joints.bounds(quantity, self._of_all[:, 0])
+                if limit.ndim > 1:
+                    limit = np.where(self._of_all[:, 1] < 0.0, -low, limit)
+            else:
+                limit = np.asarray(getattr(robot.motor_limits, quantity))
+            limit = np.atleast_2d(limit)
             # Springs cannot be deflected beyond their range, whether there are limits or not.
-            joints = np.flatnonzero(is_limited | (quantity == 'deflection'))
-            if not len(joints):
+            is_limited = np.isfinite(limit).any(axis=0) | (quantity == 'deflection')
+            if not is_limited.any():
                 continue
             if order >= (orders := series[kind].shape[1]):
                 raise MotionError(
@@ -450,9 +465,10 @@ class _Played:
                 )
             if robot.actuators is not None and kind in ('position', 'torque'):
                 names = robot.actuators.motor_names
-            self.labels += [(quantity, names[joint]) for joint in joints.tolist()]
-            self._rows.append((kind, order, joints))
-            yield np.broadcast_to(limit[..., joints], (N, len(joints)))
+            columns = np.flatnonzero(is_limited)
+            self.labels += [(quantity, names[column]) for column in columns.tolist()]
+            self._rows.append((kind, order, columns))
+            yield limit[:, columns]
 
     def _refuse_motion(self, is_zero: NDArray[np.bool_]) -> None:
         """Refuse motion where a limit is zero; at rest it is kept at any rate."""
@@ -568,12 +584,8 @@ class _Played:
         if self._exceeds(0.0):
             return 0.0
         scale = most if most < np.inf else next(filter(self._exceeds, _COARSE), np.inf)
-        low = 0.0
-        for high in scale * _FINE if scale < np.inf else ():
-            if self._exceeds(high):
-                return self._edge(low, high, halvings)
-            low = high
-        return most
+        rates = scale * _FINE if scale < np.inf else ()
+        return self._crossed(rates, 0.0, True, most, halvings)
 
     def nearest(self) -> float:
         """Rate next to one up to which, or from which on, all limits are kept.
@@ -583,21 +595,49 @@ class _Played:
         float
             Infinite if nothing limits the rate, zero if they are kept at none below one.
         """
-        is_kept, rate = not self._exceeds(1.0), 1.0
+        is_kept = not self._exceeds(1.0)
         if self._is_polynomial and ((first := self.fastest()) >= 1.0) == is_kept:
             return first
-        for step in _FROM_ONE:
-            last, rate = rate, 1.0 + step if is_kept else 1.0 / (1.0 + step)
-            if self._exceeds(rate) == is_kept:
-                return self._edge(last, rate) if is_kept else self._edge(rate, last)
-        return np.inf if is_kept else 0.0
+        if is_kept:
+            return self._crossed(1.0 + _FROM_ONE, 1.0, True, np.inf)
+        return self._crossed(1.0 / (1.0 + _FROM_ONE), 1.0, False, 0.0)
 
-    def _edge(self, low: float, high: float, halvings: int = _EXACTLY) -> float:
-        """Rate between one that keeps all limits and one that does not, by halving."""
-        for _ in range(halvings):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if self._exceeds(middle) else (middle, high)
-        return float(low)
+    def _crossed(
+        self,
+        rates: Iterable[float],
+        last: float,
+        is_kept: bool,
+        none: float,
+        halvings: int = _EXACTLY,
+    ) -> float:
+        """Rate that keeps all limits, next to the first of some where that changes.
+
+        Parameters
+        ----------
+        rates : iterable of float
+        last : float
+            The one before the first of them.
+        is_kept : bool
+            Whether the limits are kept there.
+        none : float
+            Rate if nothing changes.
+        halvings : int
+            Of the interval between the rate where it changes and the last one.
+
+        Returns
+        -------
+        float
+        """
+        for rate in rates:
+            if self._exceeds(rate) == is_kept:
+                low, high = sorted((last, rate))
+                for _ in range(halvings):
+                    middle = 0.5 * (low + high)
+                    exceeds = self._exceeds(middle)
+                    low, high = (low, middle) if exceeds else (middle, high)
+                return float(low)
+            last = rate
+        return none
 
     def _exceeds(self, s: float) -> bool:
         """Whether a limit is exceeded at a rate."""
@@ -645,8 +685,39 @@ class _Played:
         sample, column = divmod(place, len(self.labels))
         value = float(self._values(s)[sample, column])
         limit = float(np.copysign(self._limit[sample, column], value))
-        time = None if self.times is None else float(self.times[sample])
-        return Limiting(*self.labels[column], sample, value, limit, time)
+        of_limit = *self.labels[column], None, value, limit
+        if self.times is None:
+            return Limiting(*of_limit)._replace(sample=sample)
+        return Limiting(*of_limit, float(self.times[sample]))
+
+    def peaks(self, s: float) -> Array:
+        """Peaks in time of what may exceed its limit next to them, and the highest value.
+
+        Parameters
+        ----------
+        s : float
+            Rate.
+
+        Returns
+        -------
+        ndarray, shape (P, 4)
+            Column, time, distance to the farther neighbour, how large the share may be there.
+        """
+        assert self.times is not None
+        steps = np.concatenate(([0.0], np.diff(self.times), [0.0]))
+        width = np.maximum(steps[:-1], steps[1:])
+        shares = self.shares(s)
+        padded = np.pad(shares, ((1, 1), (0, 0)), mode='edge')
+        before, behind = padded[:-2], padded[2:]
+        # A parabola through three samples rises above the middle one by less than an eighth of
+        # what that one stands above both; the whole of it leaves room for narrower peaks.
+        possible = shares + (shares - np.minimum(before, behind))
+        is_peak = (shares >= before) & (shares >= behind) & (possible > 1.0)
+        highest = shares.argmax()
+        is_peak.flat[highest], possible.flat[highest] = True, np.inf
+        sample, column = np.nonzero(is_peak)
+        found = column, self.times[sample], width[sample], possible[sample, column]
+        return np.column_stack(found)
 
 
 def _first_crossing(order: int, weight: Array, dynamic: Array, limit: Array) -> Array:
@@ -698,9 +769,8 @@ def _place(found: Limiting) -> str:
 
 def _out_of_range(worst: Violation, time: float | None) -> ScalingError:
     """Refusal of a position at a sample or time."""
-    found = Limiting(
-        'position', worst.joint_name, worst.sample, worst.value, worst.limit, time
-    )
+    sample = worst.sample if time is None else None
+    found = Limiting('position', worst.joint_name, sample, worst.value, worst.limit, time)
     return ScalingError(
         f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at {_place(found)} beyond '
         f'its limit {worst.limit:.6g}: no time factor changes that; change the path.',
@@ -726,18 +796,12 @@ def refuse_extremes(robot: RobotLimits, motion: TimedMotion) -> None:
     """
     if hasattr(motion, 'expansions'):
         lowest, highest, *times = position_extremes(motion)  # type: ignore[arg-type]
-        joints = LimitedJoints(robot.model, robot.limits)
-        for worst, joint in joints.beyond(lowest, highest):
+        for worst, joint in robot.joints.beyond(lowest, highest):
             raise _out_of_range(worst, float(times[worst.sample][joint]))
 
 
-def _scaling_in_time(
-    robot: RobotLimits,
-    motion: TimedMotion,
-    wrenches: Sequence[Wrench],
-    is_check: bool = False,
-) -> UniformScaling:
-    """Scaling of a function of time, examined at many times and at its peaks.
+class _InTime:
+    """Limited quantities of a function of time, examined at many times and at their peaks.
 
     Parameters
     ----------
@@ -745,122 +809,106 @@ def _scaling_in_time(
     motion : function of time
     wrenches : sequence of Wrench
         The same at all times.
-    is_check : bool
-        Whether it is examined at the rate one alone.
-
-    Returns
-    -------
-    UniformScaling
-
-    Raises
-    ------
-    ScalingError
-        If there is no factor.
     """
-    refuse_extremes(robot, motion)
-    limits_ddot = bool(np.isfinite(robot.limits.effort_ddot).any())
-    highest = 3 + limits_ddot if robot.actuators is None else 5
 
-    def played(t: Array) -> _Played:
-        return _Played(robot, motion(t, highest), wrenches, t)
+    def __init__(
+        self, robot: RobotLimits, motion: TimedMotion, wrenches: Sequence[Wrench]
+    ) -> None:
+        self._robot, self._motion, self._wrenches = robot, motion, wrenches
+        self._order = robot.order if robot.actuators is None else _OF_MOTORS
+        times = self._times = _times_of(motion, self._order)
+        # Each block knows a neighbour on both sides, to see which of its samples are peaks.
+        self._blocks = [
+            times[max(start - 1, 0) : start + _BLOCK + 1]
+            for start in range(0, len(times), _BLOCK)
+        ]
+        self._block = lru_cache(maxsize=_REMEMBERED)(lambda k: self._at(self._blocks[k]))
 
-    times = _times_of(motion)
-    # Each block knows a neighbour on both sides, to see which of its samples are peaks.
-    starts = range(0, len(times), _BLOCK)
-    blocks = [times[max(start - 1, 0) : start + _BLOCK + 1] for start in starts]
-    of_block = lru_cache(maxsize=_REMEMBERED)(lambda number: played(blocks[number]))
+    def scaling(self) -> UniformScaling:
+        """Smallest factor from which on all larger ones keep the limits.
 
-    rate = 1.0 if is_check and of_block(0).labels else np.inf
-    for number in range(0 if is_check else len(blocks)):
-        rate = of_block(number).fastest(rate, _ROUGHLY)
-        if rate == 0.0:
-            return of_block(number).scaling(rate)  # which says where it cannot be held
-    for _ in range(1 if is_check else _PASSES):
-        if rate == np.inf:
+        Returns
+        -------
+        UniformScaling
+
+        Raises
+        ------
+        ScalingError
+            If there is no factor.
+        """
+        rate = np.inf
+        for k in range(len(self._blocks)):
+            rate = self._block(k).fastest(rate, _ROUGHLY)
+            if rate == 0.0:
+                return self._block(k).scaling(rate)  # which says where it cannot be held
+        for _ in range(_PASSES):
+            if rate == np.inf:
+                return UniformScaling(0.0, None)
+            closest = self._closest(rate)
+            last, rate = rate, closest.fastest(_MORE * rate)
+            if abs(last - rate) <= _SETTLED * last:
+                break
+        return closest.scaling(rate)
+
+    def check(self) -> UniformScaling:
+        """Factor of the places that are closest to their limits at the rate one, or beyond.
+
+        Returns
+        -------
+        UniformScaling
+
+        Raises
+        ------
+        ScalingError
+            If there is no factor.
+        """
+        if not self._block(0).labels:
             return UniformScaling(0.0, None)
-        peaks = np.concatenate([_peaks(of_block(k), rate) for k in range(len(blocks))])
+        closest = self._closest(1.0)
+        return closest.scaling(closest.nearest())
+
+    def _at(self, times: Array) -> _Played:
+        """Limited quantities at times (N,)."""
+        motion = self._motion(times, self._order)
+        return _Played(self._robot, motion, self._wrenches, times)
+
+    def _closest(self, s: float) -> _Played:
+        """Limited quantities where they are closest to their limits at a rate.
+
+        Times of peaks are found by the vertex of a parabola through three places, ever nearer.
+        """
+        peaks = np.concatenate([self._block(k).peaks(s) for k in range(len(self._blocks))])
         peaks = peaks[np.argsort(-peaks[:, 3], kind='stable')[:_MOST_PEAKS]]
-        closest = played(_closed_in(played, peaks, rate, times[[0, -1]]))
-        last, rate = rate, closest.nearest() if is_check else closest.fastest(_MORE * rate)
-        if abs(last - rate) <= _SETTLED * last:
-            break
-    found = closest.scaling(rate)
-    if found.limiting is None or found.limiting.time is None:
-        return found
-    part = (found.limiting.time - times[0]) / (times[-1] - times[0])
-    return found._replace(limiting=found.limiting._replace(sample=round(_STEPS * part)))
+        column, centre, width, _ = peaks.T
+        peak, ends = np.arange(len(peaks)), self._times[[0, -1]]
+        for _ in range(_ROUNDS):
+            around = np.clip(centre + width * [[-1.0], [0.0], [1.0]], *ends)
+            shares = self._at(around.ravel()).shares(s).reshape(3, len(peaks), -1)
+            before, middle, behind = shares[:, peak, column.astype(np.intp)]
+            bend = 2.0 * middle - before - behind
+            with np.errstate(all='ignore'):
+                vertex = np.where(
+                    bend > 0.0, 0.5 * (behind - before) / bend, np.sign(behind - before)
+                )
+            centre = centre + width * np.clip(np.nan_to_num(vertex), -1.0, 1.0)
+            centre, width = np.clip(centre, *ends), width / _NEARER
+        return self._at(np.unique(np.concatenate((peaks[:, 1], centre))))
 
 
-def _times_of(motion: TimedMotion) -> Array:
-    """Times at which a function of time is examined: equal steps, and places between its knots."""
-    times, knots = (
-        np.linspace(motion.start_time, motion.end_time, _STEPS + 1),
-        knots_of(motion),
-    )
-    places = int(np.clip(_MOST_PLACES // (len(knots) - 1), _FEWEST_PLACES, _PLACES))
+def _times_of(motion: TimedMotion, order: int) -> Array:
+    """Times at which a motion and its derivatives up to an order are examined.
+
+    Equal steps, and places between its knots.
+    """
+    times = np.linspace(motion.start_time, motion.end_time, _STEPS + 1)
+    knots, expansions = knots_of(motion), getattr(motion, 'expansions', None)
+    fewest = _FEWEST_PLACES if expansions is None else expansions.shape[2] // 2
+    places = int(np.clip(_MOST_PLACES // (len(knots) - 1), fewest, _PLACES))
     fractions = np.arange(places - 1) / (places - 1)
     inside = knots[:-1, None] + np.diff(knots)[:, None] * fractions
-    # Derivatives may jump at a knot, so that it counts twice: with the last number before it.
-    before = np.maximum(np.nextafter(knots[1:], -np.inf), knots[:-1])
-    every = np.unique(np.concatenate((times, inside.ravel(), before, knots[-1:])))
-    return np.asarray(every[(every >= times[0]) & (every <= times[-1])])
-
-
-def _peaks(played: _Played, s: float) -> Array:
-    """Peaks in time of what may exceed its limit next to them, and the highest value, (P, 4).
-
-    Column, time, distance to the farther neighbour, how large the share may be there.
-    """
-    times = played.times
-    assert times is not None
-    steps = np.concatenate(([0.0], np.diff(times), [0.0]))
-    width = np.maximum(steps[:-1], steps[1:])
-    shares = played.shares(s)
-    padded = np.pad(shares, ((1, 1), (0, 0)), mode='edge')
-    before, behind = padded[:-2], padded[2:]
-    # A parabola through three samples rises above the middle one by less than an eighth of what
-    # that one stands above both; the whole of it leaves room for narrower peaks.
-    possible = shares + (shares - np.minimum(before, behind))
-    is_peak = (shares >= before) & (shares >= behind) & (possible > 1.0)
-    highest = shares.argmax()
-    is_peak.flat[highest], possible.flat[highest] = True, np.inf
-    sample, column = np.nonzero(is_peak)
-    return np.column_stack((column, times[sample], width[sample], possible[sample, column]))
-
-
-def _closed_in(
-    played: Callable[[Array], _Played], peaks: Array, s: float, ends: Array
-) -> Array:
-    """Find times of peaks by the vertex of a parabola through three places, ever nearer.
-
-    Parameters
-    ----------
-    played : callable
-        From times (N,) to the limited quantities there.
-    peaks : ndarray, shape (P, 4)
-        As `_peaks` finds them.
-    s : float
-        Rate at which they are.
-    ends : ndarray, shape (2,)
-        Of the motion [s].
-
-    Returns
-    -------
-    ndarray
-        Different times, increasing, with those that were given [s].
-    """
-    column, centre, width, _ = peaks.T
-    peak = np.arange(len(peaks))
-    for _ in range(_ROUNDS):
-        around = np.clip(centre + width * [[-1.0], [0.0], [1.0]], *ends)
-        shares = played(around.ravel()).shares(s).reshape(3, len(peaks), -1)
-        before, middle, behind = shares[:, peak, column.astype(np.intp)]
-        bend = 2.0 * middle - before - behind
-        with np.errstate(all='ignore'):
-            vertex = np.where(
-                bend > 0.0, 0.5 * (behind - before) / bend, np.sign(behind - before)
-            )
-        centre = np.clip(centre + width * np.clip(np.nan_to_num(vertex), -1.0, 1.0), *ends)
-        width = width / _NEARER
-    found: Array = np.unique(np.concatenate((peaks[:, 1], centre)))
-    return found
+    every = [times, inside.ravel(), knots[-1:]]
+    if getattr(motion, 'continuous_derivative', 0) < order:
+        # They may jump at a knot, so that it counts twice: with the last number before it.
+        every.append(np.maximum(np.nextafter(knots[1:], -np.inf), knots[:-1]))
+    found = np.unique(np.concatenate(every))
+    return np.asarray(found[(found >= times[0]) & (found <= times[-1])])

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.interpolate import BSpline
 from scipy.linalg import solveh_banded
+from scipy.sparse import csc_array, csr_array
 
 from hodyn_ros.retiming.path import Limited
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Indices
 
 _DEGREE = 4  # of the spline
 # Places at which the limits are kept, at least in all; their weights for the integral over six
@@ -39,13 +40,10 @@ _PIECES = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-def time_laws(
+def time_law(
     limits_at: Callable[[Array], Limited], speed: float, intervals: int
-) -> tuple[JtcMotion, JtcMotion]:
+) -> JtcMotion:
     """Find a fast law u(t) from 0 to 1 that keeps its limits, but for a little between places.
-
-    `limits_at` makes the limits at places (N,), `speed` is a constant speed of u that keeps all of
-    them [1/s]; there are so many intervals between knots. The law with that speed comes second.
 
     Parameters
     ----------
@@ -58,10 +56,8 @@ def time_laws(
 
     Returns
     -------
-    fastest : JtcMotion
-        The law u(t) from the time zero on, of one column; its speed is nowhere zero.
-    uniform : JtcMotion
-        u = speed t.
+    JtcMotion
+        From the time zero on, of one column; its speed is nowhere zero.
     """
     square = fastest_square(limits_at, _SLOWER * speed, intervals)
     u = np.linspace(0.0, 1.0, _PIECES * intervals + 1)
@@ -69,8 +65,7 @@ def time_laws(
     steps = (_WEIGHTS / np.sqrt(square(u[:-1, None] + half * (1.0 + _NODES)))).sum(axis=1)
     times = np.append(0.0, np.cumsum(steps * half[:, 0]))
     rows = np.stack((u, np.sqrt(square(u)), 0.5 * square(u, nu=1)))[..., None]
-    ends = np.array([[0.0, 1.0], [speed, speed], [0.0, 0.0]])[..., None]
-    return jtc_motion(times, *rows), jtc_motion([0.0, 1.0 / speed], *ends)
+    return jtc_motion(times, *rows)
 
 
 class _Seen(NamedTuple):
@@ -109,18 +104,32 @@ class _Barrier:
         self._weights = np.zeros(len(places))
         for i, weight in enumerate(_NEWTON_COTES):
             self._weights[i : len(places) - group + i : group] += weight / groups
-        # Five B-splines are not zero at a place: their columns (N, 5), values and derivatives
-        # (4, N, 5). Products of two of them have a place in a band matrix, as SciPy stores it.
+        # Five B-splines are not zero at a place. The matrix makes b and three derivatives of the
+        # coefficients.
         interval = np.minimum(
-            np.arange(len(places)) * intervals // len(places), intervals - 1
+            np.arange(self.count) * intervals // self.count, intervals - 1
         )
-        self._columns = columns = interval[:, None] + np.arange(_DEGREE + 1)
+        columns = interval[:, None] + np.arange(_DEGREE + 1)
         every = BSpline(self.knots, np.eye(self.size), _DEGREE)
-        self._basis = np.stack(
+        basis = np.stack(
             [np.take_along_axis(every(places, nu=k), columns, axis=1) for k in range(4)]
         )
-        self._row, self._column = row, column = np.triu_indices(_DEGREE + 1)
-        self._in_band = ((_DEGREE + row - column) * self.size + columns[:, column]).ravel()
+        self._basis = csr_array(
+            (basis.ravel(), np.tile(columns.ravel(), 4), _starts(basis)),
+            shape=(4 * self.count, self.size),
+        )
+        # The one that makes the band of a symmetric matrix, as SciPy stores it, of the weights of
+        # products of two of the derivatives that the limits depend on.
+        slopes = [slope for _, slope in self._limited(np.ones((4, self.count)))]
+        self._pairs = j, k = np.tril_indices(max(map(len, slopes)))
+        one, other = np.triu_indices(_DEGREE + 1)
+        products = basis[j][..., one] * basis[k][..., other]
+        products[j != k] += (basis[k][..., one] * basis[j][..., other])[j != k]
+        place = ((_DEGREE + one - other) * self.size + columns[:, other]).ravel()
+        self._in_band = csc_array(
+            (products.ravel(), np.tile(place, len(j)), _starts(products)),
+            shape=((_DEGREE + 1) * self.size, len(j) * self.count),
+        )
 
     def seen(self, x: Array) -> _Seen | None:
         """Look at coefficients; None beyond a limit.
@@ -134,7 +143,7 @@ class _Barrier:
         -------
         _Seen or None
         """
-        b = np.einsum('knj,nj->kn', self._basis, x[self._columns])
+        b = (self._basis @ x).reshape(4, -1)
         if min(x.min(), b[0].min()) <= 0.0:
             return None
         values, slopes = zip(*self._limited(b))
@@ -168,21 +177,17 @@ class _Barrier:
         band : ndarray, shape (5, size)
             Upper band of the second derivatives, as `solveh_banded` has it.
         """
-        weights, columns = self._weights, self._columns
-        first, second = np.zeros((4, self.count)), np.zeros((4, 4, self.count))
-        first[0] = -0.5 * weights * now.b[0] ** -1.5
-        second[0, 0] = 0.75 * weights * now.b[0] ** -2.5
+        D = self._pairs[0][-1] + 1
+        first, second = np.zeros((4, self.count)), np.zeros((D, D, self.count))
+        first[0] = -0.5 * self._weights * now.b[0] ** -1.5
+        second[0, 0] = 0.75 * self._weights * now.b[0] ** -2.5
         for slope, room in zip(now.slopes, now.rooms):
-            above, below = barrier / room
-            first[: len(slope)] += np.einsum('kcn,cn->kn', slope, above - below)
-            weighted = slope * ((above * above + below * below) / barrier)
+            above, below = 1.0 / room
+            first[: len(slope)] += np.einsum('kcn,cn->kn', slope, barrier * (above - below))
+            weighted = slope * (barrier * (above * above + below * below))
             second[: len(slope), : len(slope)] += np.einsum('jcn,kcn->jkn', weighted, slope)
-        of_places = np.einsum('kn,knj->nj', first, self._basis)
-        gradient = np.bincount(columns.ravel(), of_places.ravel(), self.size) - barrier / x
-        of_pairs = np.einsum('jkn,knp->jnp', second, self._basis[..., self._column])
-        products = np.einsum('jnp,jnp->np', self._basis[..., self._row], of_pairs)
-        size = (_DEGREE + 1) * self.size
-        band = np.bincount(self._in_band, products.ravel(), size).reshape(-1, self.size)
+        gradient = self._basis.T @ first.ravel() - barrier / x
+        band = (self._in_band @ second[self._pairs].ravel()).reshape(-1, self.size)
         band[-1] += barrier / (x * x)
         return gradient, np.asarray(band, dtype=np.float64)
 
@@ -203,13 +208,18 @@ class _Barrier:
         float
             From 0 to 1; at most 95 % of the way to a limit, to first order.
         """
-        change = np.einsum('knj,nj->kn', self._basis, step[self._columns])
+        change = (self._basis @ step).reshape(4, -1)
         nearest = float((-step / x).max())
         for slope, room in zip(now.slopes, now.rooms):
             towards = np.einsum('kcn,kn->cn', slope, change[: len(slope)])
             shares = np.maximum(towards / room[0], -towards / room[1])
             nearest = max(nearest, float(shares.max(initial=0.0)))
         return _NEAREST / max(_NEAREST, nearest)
+
+
+def _starts(entries: Array) -> Indices:
+    """Where the entries (..., L) of each row or column of a sparse matrix begin, and their end."""
+    return np.arange(0, entries.size + 1, entries.shape[-1])
 
 
 def fastest_square(
@@ -223,7 +233,7 @@ def fastest_square(
     Parameters
     ----------
     limits_at : callable
-        See `time_laws`.
+        See `time_law`.
     speed : float
         Constant speed of u with room to all limits [1/s].
     intervals : int

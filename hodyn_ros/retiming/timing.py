@@ -8,6 +8,7 @@ dynamics and slowed down by what is missing. See doc/time_scaling.rst.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -180,8 +181,11 @@ def new_timing(
             found = [] if motion is None else [scaling(motion)]
             return max([scaling(samples, wrench), *found], key=lambda each: each.factor)
 
-        if slower_only and (kept := slowest(robot.check)).is_kept:
-            return _stretched(robot, times, samples, motion, kept._replace(factor=1.0))
+        if slower_only:
+            if motion is not None:
+                refuse_extremes(robot, motion)
+            if (kept := slowest(robot.check)).is_kept:
+                return _stretched(robot, times, samples, motion, kept._replace(factor=1.0))
         if timing == 'uniform':
             return _stretched(robot, times, samples, motion, slowest(robot.scaling))
     assert path is not None
@@ -336,25 +340,26 @@ def retime(
         given = robot.limits
         own = np.minimum(given.effort_ddot, given.effort_dot / rise_time)
         own = np.where(np.isfinite(given.effort_ddot), given.effort_ddot, own)
-        robot = robot._replace(limits=given._replace(effort_ddot=own))
+        robot = replace(robot, limits=given._replace(effort_ddot=own))
     try:
         places = moving_parts(model, path)
         refuse_extremes(robot, path)
         share = _intervals_of_each(path, len(places), intervals)
-        laws = [_laws(robot, path, place, share) for place in places]
+        moving = [_Moving(robot, path, place) for place in places]
+        laws = [each.law(share) for each in moving]
         edges = np.ravel(places)
         ends = (path.start_time, path.end_time) if keep_standstills else edges[[0, -1]]
         standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
-        step = _step(rate, sum(each.fastest.duration for each in laws), standing.sum())
+        step = _step(rate, sum(law.duration for law in laws), standing.sum())
         averaging = _Averaging(
             robot, path, step, max(1, round(window / step) - _OF_SPLINE + 1)
         )
         finer = None if intervals is not None else _FINER * share
-        parts = [averaging.fastest(each, finer) for each in laws]
+        parts = [averaging.fastest(*each, finer) for each in zip(moving, laws)]
         found = averaging.together(parts, ends, standing, shortest)
     except MotionError as error:
         raise TrajectoryError(f'The path cannot be followed: {error}') from error
-    uniform = sum(each.uniform.duration for each in laws) + float(standing.sum())
+    uniform = sum(each.uniform.duration for each in moving) + float(standing.sum())
     return found._replace(uniform_duration=uniform, standstill=float(standing.sum()))
 
 
@@ -408,18 +413,21 @@ def _step(rate: float | None, moving: float, standing: float) -> float:
     return step
 
 
-class _Laws(NamedTuple):
-    """Laws u(t) on a moving part of the path: a fast one, and that with a constant speed."""
+class _Moving:
+    """A moving part of the path, and time laws u(t) on it.
 
-    path: RestingPath
-    fastest: JtcMotion
-    uniform: JtcMotion
+    Parameters
+    ----------
+    robot : RobotLimits
+    path : function of the path parameter
+    ends : (float, float)
+        Of the part, in sigma.
 
-
-def _laws(
-    robot: RobotLimits, path: TimedMotion, ends: tuple[float, float], intervals: int
-) -> _Laws:
-    """Laws with so many intervals on the part of a path between two values of sigma.
+    Attributes
+    ----------
+    path : RestingPath
+    uniform : JtcMotion
+        The law with the highest constant speed.
 
     Raises
     ------
@@ -428,21 +436,30 @@ def _laws(
     ScalingError
         If the part keeps its limits at no speed, or not when it is slow.
     """
-    from hodyn_ros.retiming.time_law import time_laws  # It loads SciPy.
 
-    resting = RestingPath(path, *ends)
-    try:
-        uniform = robot.scaling(resting)
-    except ScalingError:
-        robot.scaling(path)  # Says where, by its parameter.
-        raise
-    if uniform.limiting is None:
-        raise UnlimitedError(
-            'Nothing limits the speed on this path; expected limits that the motion can '
-            'reach, such as the velocities and efforts of the URDF.'
-        )
-    limits_at = limits_along(robot, resting)
-    return _Laws(resting, *time_laws(limits_at, 1.0 / uniform.factor, intervals))
+    def __init__(
+        self, robot: RobotLimits, path: TimedMotion, ends: tuple[float, float]
+    ) -> None:
+        self.path, self._robot = RestingPath(path, *ends), robot
+        try:
+            scaling = robot.scaling(self.path)
+        except ScalingError:
+            robot.scaling(path)  # Says where, by its parameter.
+            raise
+        if scaling.limiting is None:
+            raise UnlimitedError(
+                'Nothing limits the speed on this path; expected limits that the motion can '
+                'reach, such as the velocities and efforts of the URDF.'
+            )
+        self._speed = 1.0 / scaling.factor
+        ends_of_law = np.array([[0.0, 1.0], [self._speed] * 2, [0.0, 0.0]])[..., None]
+        self.uniform = jtc_motion([0.0, scaling.factor], *ends_of_law)
+
+    def law(self, intervals: int) -> JtcMotion:
+        """A fast law with so many intervals between its knots."""
+        from hodyn_ros.retiming.time_law import time_law  # It loads SciPy.
+
+        return time_law(limits_along(self._robot, self.path), self._speed, intervals)
 
 
 class _Part(NamedTuple):
@@ -465,12 +482,14 @@ class _Averaging(NamedTuple):
     step: float  # time between knots [s]
     width: int  # periods over which positions are averaged
 
-    def fastest(self, laws: _Laws, finer: int | None) -> _Part:
+    def fastest(self, moving: _Moving, law: JtcMotion, finer: int | None) -> _Part:
         """Part by the law that is the fastest once it keeps its limits.
 
         Parameters
         ----------
-        laws : _Laws
+        moving : _Moving
+        law : JtcMotion
+            A fast one.
         finer : int or None
             Number of intervals of a law that is tried too where the fast one wastes time.
 
@@ -479,13 +498,12 @@ class _Averaging(NamedTuple):
         _Part
             The one with the fewest periods.
         """
-        found = [self.slowed(laws.path, laws.fastest)]
+        found = [self.slowed(moving.path, law)]
         stretch = found[0].stretch
         if finer is not None and stretch > _WASTED:
-            other = _laws(self.robot, self.path, laws.path.ends, finer)
-            found.append(self.slowed(laws.path, other.fastest))
-        if stretch * laws.fastest.duration > laws.uniform.duration:
-            found.append(self.slowed(laws.path, laws.uniform))
+            found.append(self.slowed(moving.path, moving.law(finer)))
+        if stretch * law.duration > moving.uniform.duration:
+            found.append(self.slowed(moving.path, moving.uniform))
         return min(found, key=lambda each: len(each.rows))
 
     def slowed(
@@ -565,7 +583,7 @@ class _Averaging(NamedTuple):
         _refuse_many(stretch * law.duration / self.step)
         periods = max(1, ceil(stretch * law.duration / self.step - 1e-9))
         u = law(np.linspace(0.0, law.duration, periods + 1), 0)[:, 0, 0]
-        sigma = path.parameter(u)[:, None]
+        sigma = path.parameter(u)[0][:, None]
         # As if the first and the last one went on; means of equal ones are rounded.
         sigma = np.clip(_means(_means(sigma, wide), wide)[:, 0], *path.ends)
         sigma[0], sigma[-1] = path.ends
@@ -608,7 +626,11 @@ class _Averaging(NamedTuple):
         """
         pauses = [round(time / self.step) for time in standing]
         first, last = (np.append(self.path(place, 0)[0], place)[None] for place in ends)
-        rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
+
+        def coefficients() -> tuple[Array, list[int]]:
+            return _joined([first, *(part.rows for part in parts), last], pauses)
+
+        rows, starts = coefficients()
         missing = shortest / self.step - (len(rows) - _AT_REST)
         if missing > 0.0:
             slower = 1.0 + missing / sum(part.periods for part in parts)
@@ -617,9 +639,11 @@ class _Averaging(NamedTuple):
                 self.slowed(part.path, part.law, slower * part.stretch, part.wide)
                 for part in parts
             ]
-            rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
-        motion = spline_of_degree_5(rows[:, :-1], self.step)
-        parameter = spline_of_degree_5(rows[:, -1:], self.step)
+            rows, starts = coefficients()
+        motion, parameter = (
+            spline_of_degree_5(columns, self.step)
+            for columns in (rows[:, :-1], rows[:, -1:])
+        )
         number = int(np.argmax([part.scaling.factor for part in parts]))
         start, limiting = starts[number] * self.step, parts[number].scaling.limiting
         if missing > 0.0:

@@ -16,13 +16,13 @@ from hodyn_ros.streams.motion_stream import Instant, MotionStream, Plan, Request
 from hodyn_ros.streams.timeline import PlannedMotion, State, Timeline
 
 if TYPE_CHECKING:
-    from hodyn_ros.streams.control_loop import Answer, ControlLoop
+    from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
     from hodyn_ros.streams.laws import elastic_robot, make_laws
     from hodyn_ros.streams.payloads import Transitions
     from hodyn_ros.streams.wrenches import Wrenches
 
 __all__ = [
-    'Answer',
+    'ControlStep',
     'ControlLoop',
     'Guard',
     'Instant',
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _LATER = {
-    'Answer': 'control_loop',
+    'ControlStep': 'control_loop',
     'ControlLoop': 'control_loop',
     'Transitions': 'payloads',
     'Wrenches': 'wrenches',

@@ -59,8 +59,8 @@ MakeLaws = Callable[[Host, Robot, Any], 'Laws']
 """Makes what controls a robot by settings; HodynError if nothing can."""
 
 
-class Answer(NamedTuple):
-    """What a measurement is answered with.
+class ControlStep(NamedTuple):
+    """A step of the loop: the command with which a measurement is answered.
 
     Attributes
     ----------
@@ -472,12 +472,12 @@ class ControlLoop:
 
     # Commands
 
-    def answer_newest(self) -> Answer | None:
+    def answer_newest(self) -> ControlStep | None:
         """Answer to the newest pair of those that waited: commands for others come too late.
 
         Returns
         -------
-        Answer or None
+        ControlStep or None
             None if there is no pair.
 
         Raises
@@ -505,14 +505,14 @@ class ControlLoop:
             self.supervisor.note_silence()
             raise
         self._command = command
-        return Answer(measured.stamp, command, error)
+        return ControlStep(measured.stamp, command, error)
 
-    def note_sent(self, answer: Answer) -> list[str]:
+    def note_sent(self, answer: ControlStep) -> list[str]:
         """Note that a command has been sent.
 
         Parameters
         ----------
-        answer : Answer
+        answer : ControlStep
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What the motors do behind the joints: the stream with its past, and wanted stiffness."""
+"""Wanted stiffness of joints of variable stiffness along a stream."""
 
 from __future__ import annotations
 
@@ -6,89 +6,11 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, motor_step
 from hodyn_ros.streams.signals import continued
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.typing import Array
 
 MOST_CHANGE = 0.1  # of the stiffness, while it stops changing; as a part of it
-
-# After a longer time without a sample the deflection of a joint with a damper is taken to have
-# settled, as at the beginning of a motion.
-LONGEST_STEP = 0.5  # s
-
-
-class MotorStream:
-    """Motor references of a stream of samples, one after the other.
-
-    Parameters
-    ----------
-    actuators : Actuators
-        Those with dampers remember the sample before.
-    """
-
-    def __init__(self, actuators: Actuators) -> None:
-        self._actuators = actuators
-        self._has_dampers = any(item.actuator.needs_times for item in actuators.driven)
-        self._state: MotorState | None = None
-        self._source: int | None = None
-        self._begin = 0
-
-    def reset(self) -> None:
-        """Forget the samples so far."""
-        self._state = None
-
-    def motors(
-        self,
-        motion: Array,
-        effort: Array,
-        stamp: int,
-        source: int,
-        stiffness: Mapping[str, Array],
-    ) -> MotorMotion:
-        """Motion and torque of the motors for a sample.
-
-        Parameters
-        ----------
-        motion : ndarray, shape (K, n)
-            Of the links.
-        effort : ndarray, shape (K - 2, n)
-            Its efforts.
-        stamp : int
-            Its time [ns]; one that is not behind the one before, or by more than LONGEST_STEP,
-            begins a new motion.
-        source : int
-            Where the motion is from; another one begins a new motion.
-        stiffness : mapping of str to ndarray, shape (3,)
-            And two derivatives, of every joint that can choose it [N m/(rad s^k)].
-
-        Returns
-        -------
-        MotorMotion
-
-        Raises
-        ------
-        HodynError
-            If the actuators cannot do it.
-        """
-        if not self._has_dampers:
-            return motor_motion(
-                self._actuators, motion, effort, stiffness=stiffness, order=None
-            )
-        before, self._state = self._state, None  # unless all goes well
-        time = (stamp - self._begin) / NANOSECONDS
-        if (
-            before is None
-            or source != self._source
-            or not 0.0 < time - before.time <= LONGEST_STEP
-            or before.deflection.shape[-1] != len(effort) + 1
-        ):
-            before, time, self._begin, self._source = None, 0.0, stamp, source
-        motors, self._state = motor_step(
-            self._actuators, time, motion, before, effort, stiffness=stiffness, order=None
-        )
-        return motors
 
 
 TIMEOUT = 0.1  # s for which a wish goes on by its derivatives

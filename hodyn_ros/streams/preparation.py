@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import engine_of, prepare_kernel, unavailable
 from hodyn_ros.engine.program import Attachment
-from hodyn_ros.engine.requests import Request
+from hodyn_ros.engine.requests import KernelRequest
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.closed_loops import prepare
 from hodyn_ros.model.inertia import Payload
@@ -345,7 +345,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
         return robot
 
 
-def _compile(node: Host, model: RobotModel, wanted: Sequence[Request]) -> str | None:
+def _compile(node: Host, model: RobotModel, wanted: Sequence[KernelRequest]) -> str | None:
     """Make kernels; return why they are slower than they could be, if they are."""
     try:
         for request in () if unavailable() else wanted:
@@ -361,7 +361,7 @@ def _compile(node: Host, model: RobotModel, wanted: Sequence[Request]) -> str | 
 
 def _missing(
     model: RobotModel, wrenches: Iterable[Wrench], base_moves: bool
-) -> tuple[Request, ...]:
+) -> tuple[KernelRequest, ...]:
     """Kernels for some wrenches that nobody has begun to make; they are the caller's now."""
     attachments = tuple(
         Attachment(wrench.link, wrench.expressed_in, wrench.acting)

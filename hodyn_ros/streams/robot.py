@@ -20,7 +20,7 @@ from hodyn_ros.analysis.limits import find_unlimited, no_limit
 from hodyn_ros.checks import frozen
 from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
-from hodyn_ros.engine.requests import EFFORTS, Request
+from hodyn_ros.engine.requests import EFFORTS, KernelRequest
 from hodyn_ros.errors import ActuatorError, ModelError
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import Payload
@@ -453,7 +453,9 @@ def drives_of(
     return RobotDrives(actuators, motor_limits_from_config(actuators, config), stiffness)
 
 
-def request_of(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -> Request:
+def request_of(
+    order: int, wrenches: tuple[Attachment, ...], base_moves: bool
+) -> KernelRequest:
     """Kernel of the efforts up to an order, to be compiled.
 
     Parameters
@@ -467,6 +469,6 @@ def request_of(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -
 
     Returns
     -------
-    Request
+    KernelRequest
     """
-    return Request(MOVING if base_moves else EFFORTS, order + 3, wrenches)
+    return KernelRequest(MOVING if base_moves else EFFORTS, order + 3, wrenches)

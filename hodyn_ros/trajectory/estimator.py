@@ -1,8 +1,9 @@
 """Time derivatives of a measured stream, with standard deviations, while it comes in.
 
-How well each filter of a bank (see `kalman`) has predicted the latest measurements gives its
-weight (multiple models: Magill, "Optimal adaptive estimation of sampled stochastic processes",
-IEEE Trans. Autom. Control 10(4), 1965) and the noise of the measurements.
+A bank of Kalman filters (see `kalman`) follows the stream. How well each of them has predicted the
+latest measurements gives its weight and the noise of the measurements (see `model_weights`); the
+estimate is the mean of the models. A derivative is reported while its standard deviation is small
+beside its size (see `reported_orders`).
 """
 
 from __future__ import annotations
@@ -17,41 +18,32 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.kalman import ModelBank
+from hodyn_ros.trajectory.model_weights import (
+    CUTOFFS,
+    LEAST_VARIANCE,
+    Innovations,
+    Rounding,
+    Weighting,
+    weighting,
+)
+from hodyn_ros.trajectory.reported_orders import ReportedOrders
 from hodyn_ros.typing import Array
 from hodyn_ros.units import NANOSECONDS
 
 _number = partial(checked_number, error=MotionError)
 
-CUTOFFS = 2.5 * 1.7 ** np.arange(10.0)
-"""Of the models in the bank [rad/s]."""
-
-# Times over which predictions are judged (longer ones adapt too late to the start of a motion,
-# shorter ones choose the bandwidth worse) and the size of a derivative is averaged [s].
-_MEMORY, _SCALE_MEMORY = 0.3, 5.0
-# Largest standard deviation, relative to the size of the derivative, that is vouched for.
-_VOUCHED_FRACTION = 0.25
-# Amplitude, in the unit of the values, and angular frequency of the smallest motion of interest.
-_SMALLEST_MOTION, _SMALLEST_FREQUENCY = 0.01, 10.0
-# A derivative that is vouched for may have a standard deviation larger by this factor; it must
-# deserve it for this time before [s].
-_HYSTERESIS, _HOLD = 1.5, 0.3
-# Time over which large standard deviations are remembered [s]; how large over what is allowed,
-# and after a value that has jumped: then it is gone in ln 2 of the time.
-_PEAK_MEMORY, _LARGEST_PEAK, _PEAK_OF_SURPRISE = 2.0, 4.0, 2.0
+# Time over which innovations are summed: longer ones adapt too late to the start of a motion,
+# shorter ones choose the bandwidth worse [s].
+_MEMORY = 0.3
 # Standard deviations by which a value must miss all predictions to be left out at first, and to be
 # beyond explanation.
 _OUTLIER, _SURPRISE = 6.0, 30.0
-# Step of values that stand still and have shown none, over the smallest motion of interest.
-_UNKNOWN_STEP = 0.01
 # Largest distance of the states that are kept for smoothing [s].
 _COPY_DISTANCE = 0.05
-_STATES_ABOVE = 1
+_STATES_ABOVE = 1  # the highest derivative that is wanted
 _RENEWAL = 20_000_000  # time for which weights and covariances are used [ns]
 _RATE_MEMORY = 0.005  # share of a new step in the typical one
-_NEGLIGIBLE = 1e-12  # weight of a model
-_LEAST_VARIANCE = 1e-200  # of any noise or estimate
 _LARGEST = 1e100  # value whose square and more can be computed with
-_EPS = 4.0 * float(np.finfo(np.float64).eps)  # relative rounding of a value
 
 
 class Estimate(NamedTuple):
@@ -60,14 +52,14 @@ class Estimate(NamedTuple):
     time: int
     """Instant that the values belong to [ns]."""
     motion: Array
-    """Values and their derivatives as far as they are vouched for, shape (K, n) [unit/s^k]."""
+    """Values and those of their derivatives that are reported, shape (K, n) [unit/s^k]."""
     std: Array
     """Their standard deviations, shape (K, n) [unit/s^k]."""
     factor: Array
     """Lower Cholesky factor of the covariance of value, first, ... derivative of each component,
     shape (n, K, K)."""
     valid_order: int
-    """Highest derivative that is vouched for, 0: only the values are."""
+    """Highest derivative that is reported, 0: only the values are."""
     delay: float
     """Time of the latest measurement minus `time`, negative for the future [s]."""
     noise: Array
@@ -121,7 +113,7 @@ class DerivativeEstimator:
         measured rates are not used: most drivers compute them from the same positions, with a
         delay, and they would count twice.
     vouched_fraction : float
-        A derivative is vouched for up to this standard deviation, relative to its size.
+        A derivative is reported up to this standard deviation, relative to its size.
     smallest_motion : float
         Amplitude of an oscillation at 10 rad/s that is still of interest [unit]. A derivative
         counts as no smaller than that of such an oscillation.
@@ -160,8 +152,8 @@ class DerivativeEstimator:
         bandwidth: float | None = None,
         max_gap: float = 0.1,
         rate_noise: ArrayLike | None = None,
-        vouched_fraction: float = _VOUCHED_FRACTION,
-        smallest_motion: float = _SMALLEST_MOTION,
+        vouched_fraction: float = 0.25,
+        smallest_motion: float = 0.01,
     ) -> None:
         self._n = int(_number('n', n, least=1, most=1_000_000, whole=True))
         highest = int(
@@ -170,7 +162,7 @@ class DerivativeEstimator:
         self._delay = round(NANOSECONDS * _number('delay', delay, least=0.0))
         self._max_gap = round(NANOSECONDS * _number('max_gap', max_gap, above=0.0))
         self._noise = None if noise is None else positive_numbers('noise', noise, self._n)
-        # Components that share their covariances, with the ratio of the noises of their rates.
+        # Components that share a bank, and the noise of their rates over that of values.
         self._groups: list[tuple[NDArray[np.intp] | slice, float | None]] = [
             (slice(None), None)
         ]
@@ -191,12 +183,8 @@ class DerivativeEstimator:
                 [2.0 * np.pi * _number('bandwidth', bandwidth, above=0.0)]
             )
         self._fraction = _number('vouched_fraction', vouched_fraction, above=0.0)
-        smallest = _number('smallest_motion', smallest_motion, above=0.0)
+        self._smallest_motion = _number('smallest_motion', smallest_motion, above=0.0)
         self._K = highest + 1
-        self._smallest = smallest * _SMALLEST_FREQUENCY ** np.arange(self._K)[:, None]
-        # What is smaller does not matter, however exact the measurements are.
-        self._least_surprise = self._fraction * smallest
-        self._unknown_rounding = (_UNKNOWN_STEP * smallest) ** 2 / 12.0
         self._N = self._K + _STATES_ABOVE
         self._copy_after = 0
         self._n_copies = 0
@@ -214,29 +202,27 @@ class DerivativeEstimator:
         """
         n, K, M = self._n, self._K, len(self._cutoffs)
         self._banks: list[ModelBank] = []
-        self._suspect: tuple[int, Array, Array | None] | None = None
+        # A measurement behind a jump of the stamps, until the next one confirms it.
+        self._unconfirmed: tuple[int, Array, Array | None] | None = None
         self._count, self._period = 0, 0.0
-        self._origin, self._latest, self._size = np.zeros(n), np.zeros(n), np.zeros(n)
-        self._rounding = Rounding(n)
-        # Forgetting sums over the measurements: how many, logarithm of the expected variances,
-        # squared innovations over them.
-        self._number, self._changes = 0.0, np.zeros(n)
-        self._missed = np.zeros(n, dtype=np.bool_)
-        self._log_variance, self._squares = np.zeros((M, n)), np.zeros((M, n))
-        self._power, self._power_weight = np.zeros((K, n)), 0.0
-        self._allowed = self._fraction * self._smallest
-        self._std, self._factor = np.zeros((K, n)), np.zeros((n, K, K))
+        self._origin, self._latest = np.zeros(n), np.zeros(n)
+        self._missed = np.zeros(n, dtype=np.bool_)  # components that no model explained
+        self._rounding = Rounding(n, self._smallest_motion)
+        # Values and changes since the latest weights.
+        self._unseen: list[tuple[Array, Array]] = []
+        self._sums = Innovations(np.zeros(()), np.zeros(n), *np.zeros((2, n, M)))
+        self._orders = ReportedOrders(n, K, self._fraction, self._smallest_motion)
+        # Of the models with a weight, by the latest sums; covariance by these.
         self._models = slice(0, M)
-        self._weights = self._scaled_weights = self._squares.T
-        self._deviation = self._offset = np.zeros(n)
-        self._valid = self._highest = -1
-        self._peak = np.zeros(K)
-        # Stamps [ns]: of the newest measurement, of the latest weights and judgement of the
-        # orders; since when a higher one is deserved.
+        self._weighting = Weighting(
+            np.zeros((n, M)), np.zeros(n), np.zeros((n, M)), np.zeros(n)
+        )
+        self._noise_std = np.zeros(n)
+        self._explained = np.zeros((M, n))  # squared innovations, over their variances
+        self._std, self._factor = np.zeros((K, n)), np.zeros((n, K, K))
+        # Stamps of the newest measurement and of the latest weights [ns].
         self._newest: int | None = None
         self._renewed: int | None = None
-        self._judged: int | None = None
-        self._rising_since: int | None = None
 
     def update(
         self, time: int, values: ArrayLike, rates: ArrayLike | None = None
@@ -260,7 +246,7 @@ class DerivativeEstimator:
         Returns
         -------
         Estimate or None
-            Motion at `time` minus the delay. None if nothing is vouched for yet or the measurement
+            Motion at `time` minus the delay. None if nothing is reported yet or the measurement
             is not used.
 
         Raises
@@ -289,13 +275,13 @@ class DerivativeEstimator:
         step = time - self._newest
         if abs(step) > self._max_gap:
             return self._jump(time, values, rates)
-        if self._suspect is not None:
-            self._suspect = None
+        if self._unconfirmed is not None:
+            self._unconfirmed = None
             self.dropped += 1
         if step <= 0:
             self.dropped += 1
             return None
-        self._take(time, step, values, rates)
+        self._filter(time, step, values, rates)
         at = time - self._delay
         if self._count < 5 * self._N or at < self._banks[0].oldest:
             return None
@@ -303,18 +289,18 @@ class DerivativeEstimator:
             self._renewed = time
             self._weigh()
             mean, self._std, self._factor = self._with_spread(at)
-            self._judge(at, mean)
+            self._orders.judge(at, mean.T, self._std, self._noise_std)
         else:
-            mean = self._mixture(at)
-        return self._estimate(at, mean, self._std, self._factor, self._valid)
+            mean, _ = self._mixture(at)
+        return self._estimate(at, mean, self._std, self._factor, self._orders.highest)
 
     def at(self, time: int) -> Estimate | None:
         """Estimate at another time [ns], from all that was measured.
 
         Between the latest estimate and the newest measurement it is smoothed by the measurements
-        behind it, ahead of that carried on by the models. It goes up to the order that is vouched
-        for at present and whose standard deviation is not too large at that time; None if there is
-        none, or the time is before all that is kept.
+        behind it, ahead of that extrapolated by the models. It goes up to the order that is
+        reported at present and whose standard deviation is not too large at that time; None if
+        there is none, or the time is before all that is kept.
 
         Parameters
         ----------
@@ -331,15 +317,14 @@ class DerivativeEstimator:
             If the time is no integer.
         """
         time = _checked_time(time)
-        if self._valid < 0 or time < self._banks[0].oldest:
+        if self._orders.highest < 0 or time < self._banks[0].oldest:
             return None
         mean, std, factor = self._with_spread(time)
-        order = min(self._valid, _leading(self._excess(std) <= _HYSTERESIS) - 1)
-        return self._estimate(time, mean, std, factor, order)
+        return self._estimate(time, mean, std, factor, self._orders.highest_with(std))
 
     def _start(self, time: int, values: Array) -> None:
         """Begin a stream with a measurement; values count from this one."""
-        self._newest, self._origin, self._latest = time, values.copy(), values.copy()
+        self._newest, self._origin, self._latest = time, values, values
         self._count = 1
         for components, _ in self._groups:
             zeros = np.zeros(self._n)[components]
@@ -356,19 +341,19 @@ class DerivativeEstimator:
             That of `update` if the measurement confirms the one before, which did not
             follow either; then the stream begins anew with both.
         """
-        suspect = self._suspect
-        if suspect is not None and 0 < time - suspect[0] <= self._max_gap:
+        unconfirmed = self._unconfirmed
+        if unconfirmed is not None and 0 < time - unconfirmed[0] <= self._max_gap:
             self.reset()
             self.gaps += 1
-            self._start(suspect[0], suspect[1])
+            self._start(unconfirmed[0], unconfirmed[1])
             return self.update(time, values, rates)
-        if suspect is not None:
+        if unconfirmed is not None:
             self.dropped += 1
-        self._suspect = (time, values.copy(), rates)
+        self._unconfirmed = (time, values, rates)
         return None
 
-    def _take(self, time: int, step: int, values: Array, rates: Array | None) -> None:
-        """Predict, correct and keep account of how well that went.
+    def _filter(self, time: int, step: int, values: Array, rates: Array | None) -> None:
+        """Predict, correct and sum up the innovations.
 
         Parameters
         ----------
@@ -385,19 +370,17 @@ class DerivativeEstimator:
         self._newest = time
         self._period += (seconds - self._period) * max(1.0 / self._count, _RATE_MEMORY)
         self._count += 1
-        self._rounding.see(values - self._latest)
-        np.maximum(self._size, np.abs(values), out=self._size)
+        change = values - self._latest
+        self._unseen.append((values, change))
         forget = exp(-seconds / _MEMORY)
-        self._number *= forget
-        self._changes *= forget
-        self._log_variance *= forget
-        self._squares *= forget
+        for sums in self._sums:
+            sums *= forget
         for bank in self._banks:
             bank.predict(time, self._period)
         relative = values - self._origin
         if not self._is_outlier(relative):
-            self._correct(relative, rates, values != self._latest)
-            self._latest = values.copy()
+            self._correct(relative, rates, change != 0.0)
+            self._latest = values
 
     def _is_outlier(self, values: Array) -> bool:
         """Whether no likely model explains a component, while they did so before.
@@ -417,10 +400,10 @@ class DerivativeEstimator:
         if self._renewed is None:  # what noise explains is not known yet
             return False
         before, self._missed = self._missed, np.zeros(self._n, dtype=np.bool_)
-        for bank, (components, _) in zip(self._banks, self._groups):
-            innovation, variance = bank.expected(values[components], self._models)
-            explained = variance[:, None] * self._explained[:, components]
-            self._missed[components] = (innovation**2 > explained).all(axis=0)
+        for bank, (columns, _) in zip(self._banks, self._groups):
+            innovation, variance = bank.expected(values[columns], self._models)
+            is_beyond = innovation**2 > variance[:, None] * self._explained[:, columns]
+            self._missed[columns] = is_beyond.all(axis=0)
         is_first = bool((self._missed & ~before).any())
         self.outliers += is_first
         return is_first
@@ -428,7 +411,7 @@ class DerivativeEstimator:
     def _correct(
         self, values: Array, rates: Array | None, moved: NDArray[np.bool_]
     ) -> None:
-        """Use a measurement at the present time.
+        """Correct by a measurement at the present time.
 
         Parameters
         ----------
@@ -439,123 +422,103 @@ class DerivativeEstimator:
         moved : ndarray of bool, shape (n,)
             Whether a value is another one than before.
         """
+        number, changes, squares, logarithms = self._sums
         counts = self._count > self._N + 1
-        self._number += counts
-        self._changes += counts * moved
-        for bank, (components, ratio) in zip(self._banks, self._groups):
-            found = [bank.measure(values[components])]
+        if counts:
+            number += 1.0
+            changes += moved
+        for bank, (columns, ratio) in zip(self._banks, self._groups):
+            pairs = [bank.measure(values[columns])]
             if (
                 rates is not None
                 and ratio is not None
-                and not np.isnan(rates[components]).any()
+                and np.isfinite(rates[columns]).all()
             ):
-                found.append(bank.measure(rates[components], 1, ratio))
+                pairs.append(bank.measure(rates[columns], 1, ratio))
             if counts:
-                for innovation, variance in found:
-                    self._log_variance[:, components] += np.log(variance)[:, None]
-                    self._squares[:, components] += innovation**2 / variance[:, None]
-            if self._missed.any():
-                self._check_surprise(components, *found[0])
+                for innovation, variance in pairs:
+                    squares[columns] += (innovation**2 / variance[:, None]).T
+                    logarithms[columns] += np.log(variance)
+            if self._missed.any() and self._is_surprise(columns, *pairs[0]):
+                self._orders.drop()
             if self._copy_after and bank.time - bank.newest_copy >= self._copy_after:
                 bank.copy()
 
-    def _check_surprise(
-        self, components: NDArray[np.intp] | slice, innovation: Array, variance: Array
-    ) -> None:
-        """Vouch for no derivative when a value comes that none of the models can explain.
+    def _is_surprise(
+        self, columns: NDArray[np.intp] | slice, innovation: Array, variance: Array
+    ) -> bool:
+        """Whether a value comes that none of the models can explain.
 
         Covariances do not depend on values: by them it would be as good as any other.
 
         Parameters
         ----------
-        components : ndarray of int or slice
-            Which of the n, c of them.
+        columns : ndarray of int or slice
+            Which of the n components, c of them.
         innovation : ndarray, shape (M, c)
-            Measured minus predicted [unit].
+            [unit]
         variance : ndarray, shape (M,)
             Of the innovations, over that of the noise.
         """
         size = np.abs(innovation)
-        is_large = size.min(axis=0) > self._least_surprise
+        # What is smaller does not matter, however exact the measurements are.
+        is_large = size.min(axis=0) > self._fraction * self._smallest_motion
         misses = (size / np.sqrt(variance)[:, None]).min(axis=0)
-        if (is_large & (misses > _SURPRISE * self._deviation[components])).any():
-            self._valid = min(self._valid, 0)
-            self._rising_since = None
-            np.maximum(self._peak[1:], _PEAK_OF_SURPRISE, out=self._peak[1:])
+        return bool((is_large & (misses > _SURPRISE * self._noise_std[columns])).any())
 
     def _weigh(self) -> None:
         """Update noise, weights and which models have any."""
-        new = self._changes / max(self._number, _NEGLIGIBLE)
-        rounding = self._rounding.variance
-        # What stands still may do so between two steps that are not known yet.
-        rounding = np.where(
-            (rounding == 0.0) & (new < 0.5), self._unknown_rounding, rounding
-        )
-        if self._noise is None:
-            # Maximum likelihood for each model by itself. A signal that stands still between two
-            # steps of its rounding shows no noise, and would hide that of its motion.
-            least = np.maximum(rounding, (_EPS * self._size) ** 2)
-            variance = self._squares / self._number
-            np.maximum(variance, np.maximum(least, _LEAST_VARIANCE), out=variance)
-            score = self._number * np.log(variance)
-        else:
-            variance = np.broadcast_to(self._noise**2, self._squares.shape)
-            score = self._squares / variance
-        score += self._log_variance
-        score -= score.min(axis=0)
-        weights = np.exp(-0.5 * score)
-        weights[weights < _NEGLIGIBLE] = 0.0
-        weights /= weights.sum(axis=0)
-        used = np.flatnonzero(weights.any(axis=1))
+        self._rounding.see(*np.stack(self._unseen, axis=1))
+        self._unseen.clear()
+        noise = None if self._noise is None else self._noise**2
+        found = weighting(self._sums, self._rounding, self._cutoffs * self._period, noise)
+        used = np.flatnonzero(found.weights.any(axis=0))
         self._models = slice(int(used[0]), int(used[-1]) + 1)
-        self._weights = weights[self._models].T.copy()
-        self._scaled_weights = self._weights * variance[self._models].T
-        noise = self._scaled_weights.sum(axis=1)
-        # What is repeated says nothing new about motions slower than the time for which it stays.
-        share = new[:, None] + self._cutoffs[self._models] * self._period
-        self._scaled_weights /= np.minimum(share, 1.0)
-        self._explained = np.where(self._weights > 0.0, _OUTLIER**2 * noise[:, None], 0.0).T
-        # What stays between two steps of its rounding is off by the same all the time.
-        self._offset = np.where(noise < 3.0 * rounding, rounding, 0.0)
-        self._deviation = np.sqrt(noise)
+        weights = found.weights[:, self._models].copy()
+        variances = found.variances[:, self._models].copy()
+        self._weighting = found._replace(weights=weights, variances=variances)
+        self._noise_std = np.sqrt(found.noise)
+        self._explained = np.where(weights > 0.0, _OUTLIER**2 * found.noise[:, None], 0.0).T
 
-    def _mixture(self, time: int, covariance: Array | None = None) -> Array:
-        """Mean (n, K) of all models together; their covariance (n, K, K) if there is room.
+    def _mixture(self, time: int, *, spread: bool = False) -> tuple[Array, Array]:
+        """Mean of all models together, m = sum(w m_i), and its covariance.
 
         Parameters
         ----------
         time : int
             [ns]
-        covariance : ndarray, shape (n, K, K), optional
-            Filled with that of value, first, ... derivative.
+        spread : bool
+            Whether the covariance is wanted, sum(w (v s_i P_i + (m_i - m) (m_i - m)^T)).
 
         Returns
         -------
-        ndarray, shape (n, K)
+        mean : ndarray, shape (n, K)
             [unit/s^k]
+        covariance : ndarray, shape (n, K, K)
+            Of value, first, ... derivative.
         """
-        K, mean = self._K, np.empty((self._n, self._K))
-        for bank, (components, _) in zip(self._banks, self._groups):
+        n, K = self._n, self._K
+        mean, covariance = np.empty((n, K)), np.empty((n, K, K))
+        for bank, (columns, _) in zip(self._banks, self._groups):
             means = bank.means(time, K, self._models).transpose(1, 0, 2)
-            share = self._weights[components, :, None]
-            mixed = (share * means).sum(axis=1)
-            mean[components] = mixed
-            if covariance is not None:
-                spread = means - mixed[:, None]
-                covariances = bank.covariances(time, K, self._models)
-                flat = self._scaled_weights[components] @ covariances.reshape(-1, K * K)
-                covariance[components] = (share * spread).transpose(0, 2, 1) @ spread
-                covariance[components] += flat.reshape(-1, K, K)
+            weights = self._weighting.weights[columns, :, None]
+            mixed = (weights * means).sum(axis=1)
+            mean[columns] = mixed
+            if spread:
+                apart = means - mixed[:, None]
+                models = bank.covariances(time, K, self._models).reshape(-1, K * K)
+                within = self._weighting.variances[columns] @ models
+                covariance[columns] = (weights * apart).transpose(0, 2, 1) @ apart
+                covariance[columns] += within.reshape(-1, K, K)
         mean[:, 0] += self._origin
-        return mean
+        return mean, covariance
 
     def _with_spread(self, time: int) -> tuple[Array, Array, Array]:
         """Mean (n, K), standard deviations (K, n) and Cholesky factors (n, K, K)."""
-        covariance = np.empty((self._n, self._K, self._K))
-        mean = self._mixture(time, covariance)
-        covariance[:, 0, 0] += self._offset
+        mean, covariance = self._mixture(time, spread=True)
+        covariance[:, 0, 0] += self._weighting.offset
         diagonal = covariance.reshape(self._n, -1)[:, :: self._K + 1]
-        units = np.sqrt(np.maximum(diagonal, _LEAST_VARIANCE))
+        units = np.sqrt(np.maximum(diagonal, LEAST_VARIANCE))
         scaled = covariance / (units[:, :, None] * units[:, None])
         try:
             factor = np.linalg.cholesky(scaled)
@@ -569,48 +532,6 @@ class DerivativeEstimator:
             factor /= np.sqrt(np.einsum('nkk->nk', scaled))[:, :, None]
         return mean, units.T, np.multiply(factor, units[:, :, None], out=scaled)
 
-    def _judge(self, time: int, mean: Array) -> None:
-        """Decide on the order that is vouched for, from the average squares of the derivatives.
-
-        Parameters
-        ----------
-        time : int
-            Of the estimate [ns].
-        mean : ndarray, shape (n, K)
-            [unit/s^k]
-        """
-        seconds = 0.0 if self._judged is None else 1e-9 * (time - self._judged)
-        self._judged = time
-        forget = exp(-seconds / _SCALE_MEMORY)
-        # The square of an estimate is larger than that of the truth by its variance.
-        self._power *= forget
-        self._power += mean.T**2 - self._std**2
-        self._power_weight = self._power_weight * forget + 1.0
-        size = np.sqrt(np.maximum(self._power, 0.0) / self._power_weight)
-        self._allowed = self._fraction * np.maximum(size, self._smallest)
-        # The value itself is as good as its measurement.
-        self._allowed[0] = np.maximum(self._fraction * self._smallest[0], self._deviation)
-        excess = self._excess(self._std)
-        self._valid = min(self._valid, _leading(excess <= _HYSTERESIS) - 1)
-        # How a motion sets in shows only when it has left the noise. So an order that was lost in
-        # a motion does not come back in every pause.
-        self._peak *= exp(-seconds / _PEAK_MEMORY)
-        known = self._highest + 1
-        np.maximum(self._peak[:known], excess[:known], out=self._peak[:known])
-        np.minimum(self._peak, _LARGEST_PEAK, out=self._peak)
-        deserved = _leading(np.maximum(self._peak, excess) <= 1.0) - 1
-        if deserved <= self._valid:
-            self._rising_since = None
-        elif self._rising_since is None:
-            self._rising_since = time
-        elif time - self._rising_since >= NANOSECONDS * _HOLD:
-            self._valid, self._rising_since = deserved, None
-            self._highest = max(self._highest, deserved)
-
-    def _excess(self, std: Array) -> Array:
-        """Return the largest standard deviation of each order over what is allowed, (K,)."""
-        return np.asarray((std / self._allowed).max(axis=1))
-
     def _estimate(
         self, time: int, mean: Array, std: Array, factor: Array, order: int
     ) -> Estimate | None:
@@ -620,55 +541,7 @@ class DerivativeEstimator:
         K = order + 1
         arrays = mean[:, :K].T.copy(), std[:K].copy(), factor[:, :K, :K].copy()
         delay = 1e-9 * (self._newest - time)
-        return Estimate(time, *arrays, order, delay, self._deviation.copy())
-
-
-class Rounding:
-    """Finds out to which steps the values of a stream are rounded.
-
-    The smallest change between neighbouring values is the step, once it was seen three times and
-    the value stood still in between.
-
-    Parameters
-    ----------
-    n : int
-        Number of components.
-    """
-
-    def __init__(self, n: int) -> None:
-        self.variance = np.zeros(n)
-        """Of the error of rounding, zero where no steps are known, shape (n,) [unit^2]."""
-        self._step = np.full(n, np.inf)
-        self._seen = np.zeros(n)
-        self._stood = np.zeros(n, dtype=np.bool_)
-        self._still = self._stood
-
-    def see(self, change: Array) -> None:
-        """Take the change from one value to the next, shape (n,) [unit].
-
-        Parameters
-        ----------
-        change : ndarray, shape (n,)
-            [unit]
-        """
-        still = change == 0.0
-        # Most streams are not rounded to visible steps, or stand still: little is to be done.
-        if still.any():
-            self._stood = self._stood | (still & self._still)
-        self._still = still
-        size = np.abs(change)
-        near = (size <= 1.01 * self._step) & ~still
-        if near.any():
-            smaller = near & (size < 0.99 * self._step)
-            self._seen = np.where(smaller, 1.0, self._seen + near)
-            self._step = np.where(smaller, size, self._step)
-            known = (self._seen >= 3.0) & self._stood
-            self.variance = np.where(known, self._step**2 / 12.0, 0.0)
-
-
-def _leading(flags: NDArray[np.bool_]) -> int:
-    """Return how many flags are true before the first one that is not."""
-    return len(flags) if flags.all() else int(flags.argmin())
+        return Estimate(time, *arrays, order, delay, self._noise_std.copy())
 
 
 def _checked_time(time: int) -> int:
@@ -679,9 +552,9 @@ def _checked_time(time: int) -> int:
 
 
 def _checked(name: str, values: ArrayLike, n: int) -> Array:
-    """Values as an array of shape (n,)."""
+    """Values as a new array of shape (n,)."""
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise MotionError(f'{name} cannot be made an array of numbers: {error}.') from error
     if array.shape != (n,) or np.ma.is_masked(values):

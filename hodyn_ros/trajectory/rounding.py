@@ -117,12 +117,16 @@ def fit_waypoints(
 
     every = fit_spline(*rows, start, end)
     whole = Fitted(every, np.arange(len(every.times)), ())
-    delta = rounding(every.states[1:, 0])
-    if _explained(whole, _DOUBT * delta).any() or _is_wild(every, delta, through):
-        fewer, spares = _fewest(every, delta, through)
-        is_better = _explained(whole, delta).any() and not _explained(fewer, delta).any()
-        whole = fewer if spares or is_better else whole
-    _refuse(whole, delta, joint_names)
+    delta, snap = rounding(every.states[1:, 0]), _snap(every)
+    if _explained(whole, snap, _DOUBT * delta).any() or _is_wild(
+        every, snap, delta, through
+    ):
+        fewer, spares = _fewest(every, snap, delta, through)
+        of_fewer = _snap(fewer.motion)
+        is_lost = _explained(whole, snap, delta).any()
+        if spares or (is_lost and not _explained(fewer, of_fewer, delta).any()):
+            whole, snap = fewer, of_fewer
+    _refuse(whole, snap, delta, joint_names)
     return whole
 
 
@@ -199,10 +203,13 @@ def _noise(motion: MotionSpline, delta: Array) -> Array:
 
 
 def _is_wild(
-    motion: MotionSpline, delta: Array, through: Callable[[Indices], MotionSpline]
+    motion: MotionSpline,
+    snap: Array,
+    delta: Array,
+    through: Callable[[Indices], MotionSpline],
 ) -> bool:
     """Whether the motion has more snap than jumps of an acceleration, by that through fewer."""
-    snap, last = _snap(motion), len(motion.times) - 1
+    last = len(motion.times) - 1
     stride = min(_STRIDE, last // 2)
     slight = (_noise(motion, delta) <= _SLIGHT) | (snap <= _SLIGHT)
     if stride < _LEAST_STRIDE or slight.all():
@@ -213,7 +220,10 @@ def _is_wild(
 
 
 def _fewest(
-    whole: MotionSpline, delta: Array, through: Callable[[Indices], MotionSpline]
+    whole: MotionSpline,
+    snap: Array,
+    delta: Array,
+    through: Callable[[Indices], MotionSpline],
 ) -> tuple[Fitted, bool]:
     """Motion through few waypoints that meets all of them to within their rounding.
 
@@ -223,6 +233,8 @@ def _fewest(
     ----------
     whole : MotionSpline
         Through all N waypoints.
+    snap : ndarray, shape (N - 1, n)
+        Of its segments.
     delta : ndarray, shape (n,)
         Rounding of the positions.
     through : callable
@@ -248,7 +260,7 @@ def _fewest(
         kept = np.union1d(kept, (kept[segments] + kept[segments + 1]) // 2)
     steps = np.diff(kept)
     left_out = np.repeat(steps >= _LEAST_STRIDE, steps)[:, None]
-    before = np.where(left_out, _snap(whole), 0.0).max(axis=0)
+    before = np.where(left_out, snap, 0.0).max(axis=0)
     excess = before / np.maximum(_LESS * _snap(motion).max(axis=0), _SLIGHT)
     j = int(np.argmax(excess))
     remark = (
@@ -259,13 +271,13 @@ def _fewest(
     return Fitted(motion, kept, (remark,)), bool(excess[j] > 1.0)
 
 
-def _explained(fitted: Fitted, delta: Array) -> Flags:
+def _explained(fitted: Fitted, snap: Array, delta: Array) -> Flags:
     """Joints whose largest snap is harmful and no more than what rounding makes, shape (n,).
 
     What a motion asks for at few of the places at which it moves, as where its acceleration
     jumps, is no rounding, nor is what waypoints confirm that are left out.
     """
-    snap, noise = _snap(fitted.motion), _noise(fitted.motion, delta)
+    noise = _noise(fitted.motion, delta)
     noise[np.diff(fitted.kept) >= _LEAST_STRIDE] = 0.0
     first, every = snap.argmax(axis=0), np.arange(snap.shape[1])
     largest = snap[first, every]
@@ -279,10 +291,12 @@ def _explained(fitted: Fitted, delta: Array) -> Flags:
     return found
 
 
-def _refuse(fitted: Fitted, delta: Array, joint_names: Sequence[str] | None) -> None:
+def _refuse(
+    fitted: Fitted, snap: Array, delta: Array, joint_names: Sequence[str] | None
+) -> None:
     """Refuse a motion whose largest snap may be rounding alone."""
-    snap, times = _snap(fitted.motion), fitted.motion.times
-    largest = np.where(_explained(fitted, delta), snap.max(axis=0), 0.0)
+    times = fitted.motion.times
+    largest = np.where(_explained(fitted, snap, delta), snap.max(axis=0), 0.0)
     if not largest.any():
         return
     j = int(largest.argmax())

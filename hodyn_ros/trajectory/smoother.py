@@ -1,10 +1,10 @@
 """Time derivatives of recorded measurements, with standard deviations, at every sample.
 
 The models are those of `kalman`: the N-th derivative is white noise, of different strengths. Each
-filters the recording in both directions, and what both know together is its estimate at a sample
-(fixed-interval smoothing). How well it has predicted the measurements around there gives its
-weight (Magill 1965, see `estimator`), and the noise. Noise may be correlated: what it remembers
-over a step is identified from the recording, too.
+filters the recording in both directions, and both together are its estimate at a sample
+(fixed-interval smoothing, Fraser and Potter 1969). Its weight, and the noise, follow from the
+innovations of the backward filter around there (see `model_weights`). Noise may be correlated: its
+time constant is identified from the recording, too.
 """
 
 # Numba, which the kernels need, and scipy.signal take long to import: where they run, not here.
@@ -12,7 +12,7 @@ over a step is identified from the recording, too.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -21,18 +21,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import MotionError
-from hodyn_ros.trajectory.estimator import CUTOFFS, positive_numbers
+from hodyn_ros.trajectory.differences import NORMAL
+from hodyn_ros.trajectory.estimator import positive_numbers
 from hodyn_ros.trajectory.kalman import StepMatrices
+from hodyn_ros.trajectory.model_weights import (
+    CUTOFFS,
+    EPSILON,
+    LEAST_VARIANCE,
+    Innovations,
+    Rounding,
+    weighting,
+)
 from hodyn_ros.typing import Array
 from hodyn_ros.units import NANOSECONDS
 
 BLOCK = 5_000
 """Samples that are smoothed together."""
 
-# Share of the logarithm of a likelihood that counts; the coverage of intervals has decided.
-_COUNTED = 0.3
-# Time over which predictions are judged, to either side, and the fewest steps; length of the
-# stretches that are judged as one [s].
+# Share of the logarithm of a likelihood that counts: the motion does not stay the same for as long
+# as it is summed over, and which model is right at a sample is less certain than the sum says. The
+# coverage of intervals has decided. Weight of a model that is none.
+_COUNTED, _NEGLIGIBLE = 0.3, 1e-3
+# Time over which innovations are summed, to either side, and the fewest steps; length of the
+# bins of which each has one sum [s].
 _MEMORY, _FEWEST_REMEMBERED, _BIN = 0.6, 30.0, 0.02
 # As many measurements count for the noise of the whole recording where it is found locally.
 _PRIOR = 20.0
@@ -49,11 +60,7 @@ _OUTLIER, _OUTLIER_STEPS, _UNEXPLAINED = 7.0, 3.0, 0.3
 _AROUND = 25
 # Interpolation from the two values before and behind.
 _NEIGHBOURS = np.array([-1.0, 4.0, 0.0, 4.0, -1.0]) / 6.0
-_NEGLIGIBLE = 1e-3  # weight of a model
-_UNKNOWN_STEP = 0.01  # of values that never move, over the smallest motion of interest
-_LEAST_VARIANCE = 1e-200
 _MOST_THREADS = 4
-_EPS = 4.0 * float(np.finfo(np.float64).eps)
 
 
 class Smoothed(NamedTuple):
@@ -123,7 +130,7 @@ class Smoother:
         smallest_motion: float = 0.01,
     ) -> None:
         stamps, measured = _checked(times, values)
-        count = checked_number(
+        highest = checked_number(
             'highest_derivative',
             highest_derivative,
             MotionError,
@@ -131,56 +138,60 @@ class Smoother:
             most=6,
             whole=True,
         )
-        self._K = int(count) + 1
+        self._K = int(highest) + 1
         n = measured.shape[1]
-        self._given = None if noise is None else positive_numbers('noise', noise, n) ** 2
+        variance = None if noise is None else positive_numbers('noise', noise, n) ** 2
         smallest = checked_number(
             'smallest_motion', smallest_motion, MotionError, above=0.0
         )
+        rounding = Rounding(n, smallest)
+        changes = np.diff(measured, axis=0)
+        rounding.see(measured, changes)
         self._origin = measured[0].copy()
-        self._steps = np.zeros(len(stamps) + 1)
-        self._steps[1:-1] = 1e-9 * np.diff(stamps)
-        self._period = float(np.median(self._steps[1:-1])) if len(stamps) > 1 else 1.0
-        self._cutoffs = CUTOFFS[CUTOFFS * self._period <= _FASTEST]
-        if not len(self._cutoffs):
-            self._cutoffs = CUTOFFS[:1]
+        measured -= self._origin
+        self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
+        digits = np.sqrt(12.0 * rounding.variance)
+        self.outliers = sum(self._pool.map(_replace_outliers, measured.T, digits))
+
+        self._period = period = (
+            float(np.median(1e-9 * np.diff(stamps))) if len(stamps) > 1 else 1.0
+        )
+        cutoffs = CUTOFFS[CUTOFFS * period <= _FASTEST]
+        if not len(cutoffs):
+            cutoffs = CUTOFFS[:1]
         if bandwidth is not None:
             fixed = checked_number('bandwidth', bandwidth, MotionError, above=0.0)
-            self._cutoffs = np.array([2.0 * np.pi * fixed])
-        self._taylor, self._driven = (
-            m[0] for m in StepMatrices(self._K + 1).matrices(np.ones(1))
-        )
-        change = np.diff(measured, axis=0)
-        self._rounding = _rounding(measured, change)
-        self._values = np.zeros((len(stamps) + 2, n))
-        self._values[1:-1] = measured - self._origin
-        self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
-        steps = np.sqrt(12.0 * self._rounding)
-        columns = self._values[1:-1].T
-        self.outliers = sum(self._pool.map(_replace_outliers, columns, steps))
-        moved = np.ones(measured.shape)
-        moved[1:] = change != 0.0
-        # A signal that stands still between two steps of its rounding shows no noise, and would
-        # hide that of its motion.
-        size = np.abs(measured).max(axis=0)
-        self._least = np.maximum(self._rounding, (_EPS * size) ** 2)
-        self._unmoved = (_UNKNOWN_STEP * smallest) ** 2 / 12.0
-        width = max(_BIN, self._period)
-        memory = max(_MEMORY, _FEWEST_REMEMBERED * self._period)
-        since = 1e-9 * (stamps - stamps[0])
-        self._bins = np.minimum((since / width).astype(np.int64), len(stamps) - 1)
-        self._places = since / width - 0.5
-        self._forget = float(np.exp(-width / memory))
-        self._counts: Array = np.bincount(self._bins).astype(np.float64)
-        self._changes = np.zeros((len(self._counts), n))
-        for c in range(n):
-            self._changes[:, c] = np.bincount(self._bins, moved[:, c])
-        self.correlation = self._period * self._correlations()
-        self._groups = [
-            _Group(np.flatnonzero(self.correlation == value), float(value))
+            cutoffs = np.array([2.0 * np.pi * fixed])
+        steps = np.zeros(len(stamps) + 1)
+        steps[1:-1] = 1e-9 * np.diff(stamps)
+        matrices = StepMatrices(self._K + 1).matrices(np.ones(1))
+        self._bins = _Bins(stamps, period)
+        recording = _Recording(measured, steps, period, cutoffs, matrices, self._bins)
+        moved = self._bins.sums(np.concatenate([np.ones((1, n)), changes != 0.0]))
+        self.correlation = self._correlations(recording, moved, rounding)
+        self._filters = [
+            _Filters(recording, np.flatnonzero(self.correlation == value), float(value))
             for value in np.unique(self.correlation)
         ]
-        self._weigh()
+        counts = self._bins.counts
+        squares, logarithms = np.empty((2, len(counts), n, len(cutoffs)))
+        for filters in self._filters:
+            sums = filters.judge(self._pool, self._blocks())
+            squares[:, filters.columns], logarithms[:, filters.columns] = sums
+        found = weighting(
+            Innovations(*map(self._bins.around, (counts, moved, squares, logarithms))),
+            rounding,
+            cutoffs * period,
+            variance,
+            counted=_COUNTED,
+            negligible=_NEGLIGIBLE,
+            prior=_PRIOR,
+        )
+        for filters in self._filters:
+            filters.weights = filters.padded(found.weights)
+            filters.variances = filters.padded(found.variances)
+        self._offset = found.offset
+        self.noise = np.sqrt(np.average(found.noise, axis=0, weights=counts))
 
     def blocks(self) -> Iterator[Smoothed]:
         """Yield the estimates of consecutive samples; memory does not grow with their number.
@@ -192,395 +203,342 @@ class Smoother:
         """
         from hodyn_ros.trajectory.smoother_kernels import finish
 
-        n, K = self._values.shape[1], self._K
-        states = [_State.fresh(group, len(self._cutoffs), K + 1) for group in self._groups]
-        stores: dict[Any, Any] = {}
-        for block, first in enumerate(range(0, len(self._bins), BLOCK)):
-            rows = slice(first, min(first + BLOCK, len(self._bins)))
+        n, K = len(self._origin), self._K
+        states = [filters.nothing() for filters in self._filters]
+        for block, rows in enumerate(self._blocks()):
             B = rows.stop - rows.start
             found = Smoothed(np.empty((B, K, n)), np.empty((B, n, K, K)))
-            offset = self._at(rows, self._offset)
-            for group, ends, state in zip(self._groups, self._ends, states):
-                sums = self._mixture(rows, group, state, ends, block, stores)
-                finish((0,) * K, *sums, group.columns, offset, *found)
+            offset = self._bins.at(rows, self._offset)
+            for filters, state in zip(self._filters, states):
+                mixture = self._mixture(filters, block, rows, state)
+                finish((0,) * K, *mixture, filters.columns, offset, *found)
             found.motion[:, 0] += self._origin
             yield found
 
+    def _blocks(self) -> list[slice]:
+        """Rows of the blocks of samples."""
+        N = len(self._bins.of_samples)
+        return [slice(first, min(first + BLOCK, N)) for first in range(0, N, BLOCK)]
+
     def _mixture(
-        self,
-        rows: slice,
-        group: _Group,
-        state: _State,
-        ends: Sequence[_State],
-        block: int,
-        stores: dict[Any, Any],
+        self, filters: _Filters, block: int, rows: slice, state: _State
     ) -> tuple[Array, Array, Array]:
         """Filter a block in both directions and mix the models that have a weight in it.
 
         Parameters
         ----------
-        rows : slice
-            Samples of the block, B of them.
-        group : _Group
-            Components, padded to `width`.
-        state : _State
-            Before the block, replaced by that behind it.
-        ends : sequence of _State
-            Of the backward filters, behind each block.
+        filters : _Filters
+            Of components padded to `width`.
         block : int
             Number of the block.
-        stores : dict
-            Memory that is used again for each block.
+        rows : slice
+            Its samples, B of them.
+        state : _State
+            Before the block, replaced by that behind it.
 
         Returns
         -------
         reference : ndarray, shape (B, K width)
         mean : ndarray, shape (B, K width)
         spread : ndarray, shape (B, K (K + 1) / 2, width)
-            See `unite`.
+            See `combine`.
         """
-        from hodyn_ros.trajectory.smoother_kernels import unite
+        from hodyn_ros.trajectory.smoother_kernels import combine
 
-        B, N, width, K = rows.stop - rows.start, self._K + 1, group.width, self._K
+        B, N, width, K = rows.stop - rows.start, self._K + 1, filters.width, self._K
         reference, mean = np.empty((B, K * width)), np.zeros((B, K * width))
-        spread = np.zeros((B, K * (K + 1) // 2, width))
-        values, used = self._rows(rows, group), self._used(rows, group)
-        is_last = rows.stop == len(self._bins)
-        later = _State.fresh(group, len(used), N) if is_last else ends[block + 1].copy()
-        sides = self._both_ways(values, rows, group, (state, later), used, stores)
-        below, parts = self._between(rows)
-        weights = self._weights_near(below, group, used)
-        below -= below[0]
+        spread, begun = np.zeros((B, K * (K + 1) // 2, width)), np.zeros(B, np.bool_)
+        below, parts = self._bins.between(rows)
+        near = slice(int(below[0]), int(below[-1]) + 2)
+        used = np.any(filters.weights[:, near], axis=(1, 2)).tolist()
+        later = filters.behind[block].copy()
 
-        def united(part: slice) -> None:
-            """Add all models that are used, over a part of the block."""
-            begun = np.zeros(part.stop - part.start, dtype=np.bool_)
-            for m in weights:
-                means, covariances, versions, later_means, *later = sides[m]
-                unite(
+        def both_ways(m: int) -> list[Array]:
+            """Estimates of a model in both directions; forward alone without a weight."""
+            if not used[m]:
+                filters.run(m, rows, state)
+                return []
+            sides = [filters.memory(B), filters.memory(B)]
+            filters.run(m, rows, state, store=sides[0])
+            filters.run(m, rows, later, backward=True, store=sides[1])
+            units = filters.recording.cutoffs[m] ** np.arange(float(N))
+            return [*sides[0], *sides[1], units, filters.weights[m], filters.variances[m]]
+
+        models = [model for model in self._pool.map(both_ways, range(len(used))) if model]
+
+        def mixed(part: slice) -> None:
+            for means, P, of, later_means, later_P, later_of, *constants in models:
+                combine(
                     (0,) * N,
                     (0,) * K,
-                    values[1:-1][part],
+                    filters.values[1:-1][rows][part],
                     means[part],
-                    covariances,
-                    versions[part],
+                    P,
+                    of[part],
                     later_means[part],
-                    later[0],
-                    later[1][part],
-                    self._cutoffs[m] ** np.arange(float(N)),
+                    later_P,
+                    later_of[part],
+                    *constants,
                     below[part],
                     parts[part],
-                    *weights[m],
-                    begun,
+                    begun[part],
                     reference[part],
                     mean[part],
                     spread[part],
                 )
 
-        list(self._pool.map(united, _parts(B)))
+        edges = np.linspace(0, B, min(os.cpu_count() or 1, _MOST_THREADS) + 1).astype(int)
+        list(self._pool.map(mixed, map(slice, edges[:-1].tolist(), edges[1:].tolist())))
         return reference, mean, spread
 
-    def _weights_near(
-        self, below: NDArray[np.int64], group: _Group, used: NDArray[np.bool_]
-    ) -> dict[int, list[Array]]:
-        """Shares and variances (b, width) of each model that is used, in the bins of a block."""
-        bins = np.arange(int(below[0]), int(below[-1]) + 2).clip(max=len(self._shares) - 1)
-        return {
-            m: [
-                group.padded(each[bins][:, group.columns, m])
-                for each in (self._shares, self._variances)
-            ]
-            for m in np.flatnonzero(used).tolist()
-        }
-
-    def _used(self, rows: slice, group: _Group) -> NDArray[np.bool_]:
-        """Which models have a weight near a block, shape (M,)."""
-        near = slice(
-            max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2
-        )
-        return np.asarray(self._shares[near, group.columns].any(axis=(0, 1)))
-
-    def _both_ways(
-        self,
-        values: Array,
-        rows: slice,
-        group: _Group,
-        states: tuple[_State, _State],
-        used: NDArray[np.bool_],
-        stores: dict[Any, Any],
-    ) -> list[list[Any]]:
-        """Run each model over a block in both directions, one without a weight forward alone.
+    def _correlations(
+        self, recording: _Recording, moved: Array, rounding: Rounding
+    ) -> Array:
+        """Time constants of the noise of each component, by some stretches of the recording.
 
         Parameters
         ----------
-        values : ndarray, shape (B + 2, width)
-            See `_rows`.
-        rows : slice
-            Samples of the block.
-        group : _Group
-        states : (_State, _State)
-            Before the block and behind it, replaced by those at the other end.
-        used : ndarray of bool, shape (M,)
-            Which models have a weight.
-        stores : dict
-            Memory that is used again for each block.
+        recording : _Recording
+        moved : ndarray, shape (b, n)
+            How many values differ from the one before, in each bin.
+        rounding : Rounding
 
         Returns
         -------
-        list of list of ndarray
-            Of each model means, covariances and versions, forward and then backward, see
-            `filter_samples`; empty without a weight.
+        ndarray, shape (n,)
+            One of `_CORRELATIONS` [s]; zero where white noise is about as likely.
         """
-        B, N, width = rows.stop - rows.start, self._K + 1, group.width
-        is_first, is_last = rows.start == 0, rows.stop == len(self._bins)
+        N, n = len(self._bins.of_samples), moved.shape[1]
+        starts = np.linspace(0, max(N - _STRETCH, 0), _STRETCHES).astype(np.int64)
+        stretches, end = [], 0
+        for start in np.unique(starts).tolist():
+            stretches.append(slice(max(start, end), min(start + _STRETCH, N)))
+            end = stretches[-1].stop
+        used = np.zeros(len(moved))
+        for rows in stretches:
+            used += np.bincount(self._bins.of_samples[rows], minlength=len(moved))
+        kept = np.flatnonzero(used)
+        used, moving = used[kept], np.minimum(moved[kept], used[kept, None])
+        number = self._bins.around(used)[:, None, None]
+        least = np.maximum(rounding.variance, (EPSILON * rounding.size) ** 2)
+        least = np.maximum(least, LEAST_VARIANCE)[:, None]
+        likelihoods = np.zeros((len(_CORRELATIONS), n))
+        for r, steps in enumerate(_CORRELATIONS):
+            trial = _Filters(recording, np.arange(n), steps * recording.period)
+            sums = trial.judge(self._pool, stretches, apart=True)
+            squares, logarithms = (self._bins.around(each[kept]) for each in sums)
+            variance = np.maximum(squares / number, least)
+            score = np.log(variance) + logarithms / number
+            likelihoods[r] = -0.5 * (score.min(axis=2) * moving).sum(axis=0)
+        best = likelihoods.argmax(axis=0)
+        best[likelihoods.max(axis=0) < likelihoods[0] + _CLEARLY] = 0
+        return np.asarray(recording.period * np.array(_CORRELATIONS)[best])
 
-        def filtered(m: int) -> list[Any]:
-            sides: list[Any] = []
-            for side, backward, fresh in zip(states, (False, True), (is_first, is_last)):
-                key = m, width, backward
-                # New memory for each block would take longer.
-                if used[m] and key not in stores:
-                    arrays = np.empty((BLOCK, N * width)), np.empty((BLOCK, N, N))
-                    stores[key] = *arrays, np.empty(BLOCK, dtype=np.int64)
-                store: Any = [a[:B] for a in stores[key]] if used[m] else None
-                if used[m] or not backward:
-                    self._filter(values, rows, group, m, side, backward, fresh, store=store)
-                sides += store or ()
-            return sides
 
-        return list(self._pool.map(filtered, range(len(used))))
+class _Bins:
+    """Bins of time, in which innovations are summed up.
 
-    def _filter(
-        self,
-        values: Array,
-        rows: slice,
-        group: _Group,
-        model: int,
-        state: _State,
-        backward: bool,
-        fresh: bool,
-        sums: tuple[Array, Array] | None = None,
-        store: tuple[Array, Array, NDArray[np.int64]] | None = None,
-    ) -> None:
-        """Run a model over some samples, from a state that becomes that at the last one.
+    Attributes
+    ----------
+    of_samples : ndarray of int, shape (N,)
+        Bin of each sample.
+    counts : ndarray, shape (b,)
+        Number of samples in each bin.
+    """
 
-        The values have a row before the first and one behind the last.
-        """
-        from hodyn_ros.trajectory.smoother_kernels import filter_samples
+    def __init__(self, stamps: NDArray[np.int64], period: float) -> None:
+        width = max(_BIN, period)
+        since = 1e-9 * (stamps - stamps[0])
+        self.of_samples = np.minimum((since / width).astype(np.int64), len(stamps) - 1)
+        self.counts: Array = np.bincount(self.of_samples).astype(np.float64)
+        # Of each sample, counted from the middle of the first bin.
+        self._places = np.clip(since / width - 0.5, 0.0, float(len(self.counts) - 1))
+        self._forget = float(np.exp(-width / max(_MEMORY, _FEWEST_REMEMBERED * period)))
 
-        N, cutoff = self._K + 1, float(self._cutoffs[model])
-        if sums is None:
-            sums = np.empty((0, group.width)), np.empty(0)
-        if store is None:
-            store = np.empty((0, 0)), np.empty((0, N, N)), np.empty(0, dtype=np.int64)
-        filter_samples(
-            (0,) * N,
-            values,
-            self._steps[rows.start : rows.stop + 1],
-            backward,
-            fresh,
-            cutoff,
-            group.correlation,
-            cutoff * self._period,
-            self._taylor,
-            self._driven,
-            state.means[model],
-            state.covariances[model],
-            self._bins[rows],
-            *sums,
-            *store,
-        )
+    def sums(self, values: Array) -> Array:
+        """Sums of values (N, n) of the samples, shape (b, n)."""
+        columns = [np.bincount(self.of_samples, column) for column in values.T]
+        return np.stack(columns, axis=1)
 
-    def _judge(
-        self, rows: slice, group: _Group, state: _State, fresh: bool, sums: Sequence[Array]
-    ) -> None:
-        """Run all models backward and add up how well they predict, (M, b, width) and (M, b)."""
-        values = self._rows(rows, group)
+    def around(self, sums: Array) -> Array:
+        """Sums (b, ...) with those of other bins, which count the less the farther they are."""
+        from scipy.signal import lfilter
 
-        def judge(m: int) -> None:
-            of_model = sums[0][m], sums[1][m]
-            self._filter(values, rows, group, m, state, True, fresh, of_model)
+        a = [1.0, -self._forget]
+        before = lfilter([1.0], a, sums, axis=0)
+        behind = lfilter([1.0], a, sums[::-1], axis=0)[::-1]
+        return np.asarray(before + behind - sums)
 
-        list(self._pool.map(judge, range(len(self._cutoffs))))
+    def between(self, rows: slice) -> tuple[NDArray[np.int64], Array]:
+        """Bin before samples (B,), and the part of the way to the next one (B,)."""
+        below = self._places[rows].astype(np.int64)
+        return below, self._places[rows] - below
 
-    def _rows(self, rows: slice, group: _Group) -> Array:
-        """Values of some samples, with the one before and the one behind, (B + 2, width)."""
-        return group.padded(self._values[rows.start : rows.stop + 2, group.columns])
-
-    def _between(self, rows: slice) -> tuple[NDArray[np.int64], Array]:
-        """Bin before each sample (B,), and the part of the way to the one behind (B,)."""
-        last = len(self._counts) - 1
-        places = np.clip(self._places[rows], 0.0, float(last))
-        below = np.minimum(places.astype(np.int64), max(last - 1, 0))
-        return below, places - below
-
-    def _at(self, rows: slice, of_bins: Array) -> Array:
-        """Interpolate a quantity of the bins (b, n) at samples, (B, n)."""
-        below, part = self._between(rows)
+    def at(self, rows: slice, of_bins: Array) -> Array:
+        """Interpolate a quantity (b, n) of the bins at samples, shape (B, n)."""
+        below, part = self.between(rows)
         above = np.minimum(below + 1, len(of_bins) - 1)
         return np.asarray(
             (1.0 - part[:, None]) * of_bins[below] + part[:, None] * of_bins[above]
         )
 
-    def _around(self, sums: Array, axis: int = 0) -> Array:
-        """Sums of bins, with those to either side as far as they are remembered.
 
-        Returns
-        -------
-        ndarray
-            Of the shape of the sums; weights fall by `_forget` from bin to bin.
-        """
-        from scipy.signal import lfilter
+class _Recording(NamedTuple):
+    """Recording of n components at N samples, and the M models that filter it."""
 
-        a = [1.0, -self._forget]
-        before = lfilter([1.0], a, sums, axis=axis)
-        behind = np.flip(lfilter([1.0], a, np.flip(sums, axis), axis=axis), axis)
-        return np.asarray(before + behind - sums)
-
-    def _correlations(self) -> Array:
-        """Time constants of the noise of each component, in steps.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            One of `_CORRELATIONS`; zero where white noise is about as likely.
-        """
-        n, N, M = self._values.shape[1], len(self._bins), len(self._cutoffs)
-        starts = np.unique(
-            np.linspace(0, max(N - _STRETCH, 0), _STRETCHES).astype(np.int64)
-        )
-        parts, end = [], 0
-        for start in starts.tolist():
-            parts.append(slice(max(start, end), min(start + _STRETCH, N)))
-            end = parts[-1].stop
-        used = np.zeros(len(self._counts))
-        for rows in parts:
-            used += np.bincount(self._bins[rows], minlength=len(used))
-        kept = np.flatnonzero(used)
-        used, moving = used[kept], np.minimum(self._changes[kept], used[kept, None])
-        number = self._around(used)[:, None, None]
-        found = np.zeros((len(_CORRELATIONS), n))
-        for r, steps in enumerate(_CORRELATIONS):
-            group = _Group(np.arange(n), steps * self._period)
-            sums = [
-                np.zeros((M, len(self._counts), *shape)) for shape in ((group.width,), ())
-            ]
-            for rows in parts:
-                self._judge(rows, group, _State.fresh(group, M, self._K + 1), True, sums)
-            squares = self._around(np.moveaxis(sums[0][:, kept, :n], 0, -1))
-            logarithms = self._around(sums[1][:, kept].T[:, None])
-            variance = np.maximum(squares / number, self._least[:, None])
-            score = np.log(np.maximum(variance, _LEAST_VARIANCE)) + logarithms / number
-            found[r] = -0.5 * (score.min(axis=2) * moving).sum(axis=0)
-        best = found.argmax(axis=0)
-        best[found.max(axis=0) < found[0] + _CLEARLY] = 0
-        return np.asarray(np.array(_CORRELATIONS)[best], dtype=np.float64)
-
-    def _weigh(self) -> None:
-        """Find out which models are right where, and the noise."""
-        n, M, N = self._values.shape[1], len(self._cutoffs), self._K + 1
-        squares, logarithms = np.zeros((2, len(self._counts), n, M))
-        # States behind each block, of each group.
-        self._ends: list[list[_State]] = []
-        for group in self._groups:
-            state, ends = _State.fresh(group, M, N), []
-            sums = [
-                np.zeros((M, len(self._counts), *shape)) for shape in ((group.width,), ())
-            ]
-            for first in reversed(range(0, len(self._bins), BLOCK)):
-                rows = slice(first, min(first + BLOCK, len(self._bins)))
-                self._judge(rows, group, state, rows.stop == len(self._bins), sums)
-                ends.append(state.copy())
-            self._ends.append(ends[::-1])
-            squares[:, group.columns] = np.moveaxis(
-                sums[0][:, :, : len(group.columns)], 0, -1
-            )
-            logarithms[:, group.columns] = sums[1].T[:, None]
-        number = self._around(self._counts)[:, None, None]
-        squares, logarithms = self._around(squares), self._around(logarithms)
-        changes: Array = self._around(self._changes)
-        new = changes / number[:, :, 0]
-        rounding = np.where(
-            (self._rounding == 0.0) & (new < 0.5), self._unmoved, self._rounding
-        )
-        least = np.maximum(np.maximum(rounding, self._least), _LEAST_VARIANCE)[:, :, None]
-        if self._given is not None:
-            variance = np.broadcast_to(self._given[None, :, None], squares.shape)
-            weights = _weights(squares / variance + logarithms)
-        else:
-            variance = np.maximum(squares / number, least)
-            weights = _weights(number * np.log(variance) + logarithms)
-            # The noise of the whole where there are few measurements.
-            local = (weights * variance).sum(axis=2)
-            typical = (local * changes).sum(axis=0) / np.maximum(changes.sum(axis=0), 1e-9)
-            total = number + _PRIOR
-            variance = (squares + _PRIOR * typical[:, None]) / total
-            variance = np.maximum(variance, least)
-            weights = _weights(total * np.log(variance) + logarithms)
-        noise = (weights * variance).sum(axis=2)
-        self._shares = weights
-        # What is repeated says nothing new about motions slower than the time for which it stays.
-        share = np.minimum(new[:, :, None] + self._cutoffs * self._period, 1.0)
-        self._variances = weights * variance / share
-        # What stays between two steps of its rounding is off by the same all the time.
-        self._offset = np.where(noise < 3.0 * rounding, rounding, 0.0)
-        self.noise = np.sqrt(
-            (noise * self._counts[:, None]).sum(axis=0) / self._counts.sum()
-        )
-
-
-class _Group(NamedTuple):
-    """Components whose noise has the same correlation, so that they share covariances.
-
-    Attributes
-    ----------
-    columns : ndarray of int
-        Which of the n components.
-    correlation : float
-        Time constant of the noise, zero if it is white [s].
-    """
-
-    columns: NDArray[np.intp]
-    correlation: float
-
-    @property
-    def width(self) -> int:
-        """Number of components with those that fill up the last register."""
-        from hodyn_ros.trajectory.smoother_kernels import WIDTH
-
-        return -(-len(self.columns) // WIDTH) * WIDTH
-
-    def padded(self, values: Array) -> Array:
-        """Values of the group with zeros that fill up.
-
-        Parameters
-        ----------
-        values : ndarray, shape (N, c)
-            Of the c components.
-
-        Returns
-        -------
-        ndarray, shape (N, width)
-        """
-        result = np.zeros((len(values), self.width))
-        result[:, : len(self.columns)] = values
-        return result
+    measured: Array  # (N, n)
+    steps: Array  # before each sample and behind the last, (N + 1,) [s]
+    period: float  # [s]
+    cutoffs: Array  # (M,) [rad/s]
+    matrices: tuple[Array, Array]  # of a step of one, see `StepMatrices`
+    bins: _Bins
 
 
 class _State(NamedTuple):
-    """What the filters of all models know at one sample."""
+    """Means and covariances of all models at one sample."""
 
     means: Array  # (M, N width)
     covariances: Array  # (M, N, N)
 
-    @classmethod
-    def fresh(cls, group: _Group, M: int, N: int) -> _State:
-        """Nothing yet."""
-        return cls(np.zeros((M, N * group.width)), np.zeros((M, N, N)))
-
     def copy(self) -> _State:
         """Return what stays when the filters go on."""
         return _State(self.means.copy(), self.covariances.copy())
+
+
+class _Filters:
+    """Compiled filters of M models for components whose noise has one time constant.
+
+    They share covariances, and are padded with zeros to a multiple of the width of a register.
+
+    Attributes
+    ----------
+    columns : ndarray of int, shape (c,)
+        Which of the n components.
+    values : ndarray, shape (N + 2, width)
+        Measurements, with a row before the first and one behind the last.
+    behind : list of _State
+        Of the backward filters, behind each block that was judged.
+    weights, variances : ndarray, shape (M, b + 1, width)
+        Of `Weighting`, in each bin; zeros behind the last.
+    """
+
+    def __init__(
+        self, recording: _Recording, columns: NDArray[np.intp], correlation: float
+    ) -> None:
+        from hodyn_ros.trajectory.smoother_kernels import WIDTH
+
+        self.recording, self.columns = recording, columns
+        self.width = -(-len(columns) // WIDTH) * WIDTH
+        self.values = np.zeros((len(recording.measured) + 2, self.width))
+        self.values[1:-1, : len(columns)] = recording.measured[:, columns]
+        self.behind: list[_State] = []
+        self.weights = self.variances = np.zeros((0, 0, 0))
+        self._correlation, self._N = correlation, recording.matrices[0].shape[1]
+
+    def padded(self, values: Array) -> Array:
+        """Values (b, n, M) in bins, those of each model in one piece (M, b + 1, width)."""
+        result = np.zeros((values.shape[2], len(values) + 1, self.width))
+        result[:, :-1, : len(self.columns)] = np.moveaxis(values[:, self.columns], 2, 0)
+        return result
+
+    def nothing(self) -> _State:
+        """State before the first measurement."""
+        M, N = len(self.recording.cutoffs), self._N
+        return _State(np.zeros((M, N * self.width)), np.zeros((M, N, N)))
+
+    def memory(self, B: int) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Room for means, covariances and their rows at B samples, see `filter_samples`."""
+        N = self._N
+        rows = np.empty(B, dtype=np.int64)
+        return np.empty((B, N * self.width)), np.empty((B, N, N)), rows
+
+    def run(
+        self,
+        model: int,
+        rows: slice,
+        state: _State,
+        *,
+        backward: bool = False,
+        fresh: bool | None = None,
+        sums: tuple[Array, Array] | None = None,
+        store: tuple[Array, Array, NDArray[np.int64]] | None = None,
+    ) -> None:
+        """Run a model over some samples, from a state that becomes that at the last one.
+
+        Parameters
+        ----------
+        model : int
+        rows : slice
+            Samples.
+        state : _State
+            Changed in place.
+        backward : bool
+            Whether from the last sample on.
+        fresh : bool, optional
+            Whether nothing is known before; by default at the ends of the recording.
+        sums : tuple of ndarray, shapes (b, width) and (b,), optional
+            To which squared innovations and logarithms of variances are added, by bins.
+        store : tuple of ndarray, optional
+            Of `memory`.
+        """
+        from hodyn_ros.trajectory.smoother_kernels import filter_samples
+
+        if fresh is None:
+            fresh = rows.stop == len(self.values) - 2 if backward else rows.start == 0
+        taylor, driven = self.recording.matrices
+        cutoff = float(self.recording.cutoffs[model])
+        filter_samples(
+            (0,) * self._N,
+            self.values[rows.start : rows.stop + 2],
+            self.recording.steps[rows.start : rows.stop + 1],
+            int(backward),
+            fresh,
+            cutoff,
+            self._correlation,
+            cutoff * self.recording.period,
+            taylor[0],
+            driven[0],
+            state.means[model],
+            state.covariances[model],
+            self.recording.bins.of_samples[rows],
+            *(sums or (np.empty((0, self.width)), np.empty(0))),
+            *(store or self.memory(0)),
+        )
+
+    def judge(
+        self, pool: ThreadPoolExecutor, blocks: list[slice], *, apart: bool = False
+    ) -> tuple[Array, Array]:
+        """Run all models backward over blocks and sum up how well they predict.
+
+        Parameters
+        ----------
+        pool : ThreadPoolExecutor
+        blocks : list of slice
+            Samples, in the order of time.
+        apart : bool
+            Whether each block is judged by itself; otherwise `behind` is kept.
+
+        Returns
+        -------
+        squares : ndarray, shape (b, c, M)
+        logarithms : ndarray, shape (b, 1, M)
+            See `Innovations`.
+        """
+        M, b = len(self.recording.cutoffs), len(self.recording.bins.counts)
+        squares, logarithms = np.zeros((M, b, self.width)), np.zeros((M, b))
+        state = self.nothing()
+        fresh = True if apart else None
+        for rows in reversed(blocks):
+            if not apart:
+                self.behind.insert(0, state.copy())
+
+            def run(m: int, rows: slice = rows) -> None:
+                sums = squares[m], logarithms[m]
+                self.run(m, rows, state, backward=True, fresh=fresh, sums=sums)
+
+            list(pool.map(run, range(M)))
+        squares = np.moveaxis(squares[:, :, : len(self.columns)], 0, -1)
+        return squares, logarithms.T[:, None]
 
 
 def smooth(times: ArrayLike, values: ArrayLike, **options: Any) -> Smoothed:
@@ -649,24 +607,6 @@ def runs(times: NDArray[np.int64], max_gap: float) -> list[NDArray[np.intp]]:
     return found
 
 
-def _parts(count: int) -> list[slice]:
-    """Split so many rows for the threads."""
-    edges = np.linspace(0, count, min(os.cpu_count() or 1, _MOST_THREADS) + 1).astype(int)
-    return [slice(*pair) for pair in zip(edges.tolist(), edges[1:].tolist())]
-
-
-def _weights(score: Array) -> Array:
-    """Weights of models of the last axis from -2 times the logarithms of their likelihoods.
-
-    These count in part: the motion does not stay the same for as long as they are summed over, and
-    which model is right at a sample is less certain than the sums say.
-    """
-    weights = np.exp(-0.5 * _COUNTED * (score - score.min(axis=-1, keepdims=True)))
-    weights[weights < _NEGLIGIBLE] = 0.0
-    weights /= weights.sum(axis=-1, keepdims=True)
-    return np.asarray(weights)
-
-
 def _checked(times: ArrayLike, values: ArrayLike) -> tuple[NDArray[np.int64], Array]:
     """Stamps (N,) [ns] and values (N, n); refuses other shapes, and times that do not increase."""
     stamps = np.asarray(times)
@@ -685,16 +625,6 @@ def _checked(times: ArrayLike, values: ArrayLike) -> tuple[NDArray[np.int64], Ar
             f'values have shape {measured.shape}, expected ({len(stamps)}, n).'
         )
     return stamps.astype(np.int64), measured
-
-
-def _rounding(values: Array, change: Array) -> Array:
-    """Variance of the error of rounding (n,), zero where no steps are known; see `Rounding`."""
-    size = np.abs(change)
-    is_still = size <= _EPS * np.abs(values).max(axis=0)
-    step = np.where(is_still, np.inf, size).min(axis=0, initial=np.inf)
-    seen = np.count_nonzero((size <= 1.01 * step) & ~is_still, axis=0)
-    stood = (is_still[1:] & is_still[:-1]).any(axis=0)
-    return np.where((seen >= 3) & stood, step**2 / 12.0, 0.0)
 
 
 def _replace_outliers(values: Array, step: float) -> int:
@@ -730,8 +660,8 @@ def _replace_outliers(values: Array, step: float) -> int:
     blocks = np.nanmedian(padded.reshape(count, width), axis=1)
     blocks = np.concatenate([blocks[:1], blocks, blocks[-1:]])
     typical = np.maximum(np.maximum(blocks[:-2], blocks[1:-1]), blocks[2:])
-    typical = np.repeat(typical, width)[: len(values)] / 0.6745
-    least = max(_OUTLIER_STEPS * step, 1e3 * _EPS * np.abs(values).max())
+    typical = np.repeat(typical, width)[: len(values)] / NORMAL
+    least = max(_OUTLIER_STEPS * step, 1e3 * EPSILON * np.abs(values).max())
     is_wrong = size > np.maximum(_OUTLIER * typical, least)
     is_wrong[:2] = is_wrong[-2:] = False
     if not is_wrong.any():

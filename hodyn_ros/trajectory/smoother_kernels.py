@@ -1,8 +1,9 @@
-"""Compiled loops of the smoother (see `smoother`): filters in both directions, and their union.
+"""Compiled loops of the smoother (see `smoother`): filters in both directions, and their mixture.
 
 States are in the units of `kalman`: time is multiplied by the cut-off of the model, and variances
-are in units of that of the measurement noise. All components share covariances; their means lie
-side by side, `WIDTH` of them in one register.
+are in units of that of the measurement noise. All components share covariances. Their means lie
+side by side, `WIDTH` of them in one register: those of the derivative k and of the components from
+g WIDTH on are `X[(g N + k) WIDTH:][:WIDTH]`.
 
 Sources: Fraser and Potter, "The optimum linear smoother as a combination of two optimum linear
 filters", IEEE Trans. Autom. Control 14(4), 1969; Bryson and Henrikson, "Estimation using sampled
@@ -45,8 +46,20 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-@_compiled
-def predict(
+def _inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Part of a compiled function, without the cost of a call."""
+    return compiled_function(
+        function,
+        None,
+        nogil=True,
+        error_model='numpy',
+        fastmath={'contract', 'reassoc'},
+        forceinline=True,
+    )
+
+
+@_inlined
+def _predict(
     states: States,
     F: Matrix,
     Q: Matrix,
@@ -97,28 +110,14 @@ def predict(
             P[a, b] = P[b, a] = total
     for a in range(N):
         column[a] = P[a, 0] - memory * G[a, 0]
-    left: float = 1.0 - memory * memory
-    result: float = column[0] - memory * G[0, 0] + memory * memory * first + left
+    new: float = 1.0 - memory * memory
+    result: float = column[0] - memory * G[0, 0] + memory * memory * first + new
     return result
 
 
-@_compiled
-def forget(states: States, P: Matrix, X: Vector, value: Vector, u: float) -> None:
-    """Know nothing but a measurement; u: usual step.
-
-    Parameters
-    ----------
-    states : tuple of int
-        Of the length N.
-    P : ndarray, shape (N, N)
-        Covariance, changed in place.
-    X : ndarray, shape (n N,)
-        State, changed in place.
-    value : ndarray, shape (n,)
-        The measurement.
-    u : float
-        Step times cut-off of the model.
-    """
+@_inlined
+def _restart(states: States, value: Vector, u: float, X: Vector, P: Matrix) -> None:
+    """Forget all but a measurement (n,); u: usual step, times the cut-off of the model."""
     N = len(states)
     P[:] = 0.0
     X[:] = 0.0
@@ -127,7 +126,115 @@ def forget(states: States, P: Matrix, X: Vector, value: Vector, u: float) -> Non
     P[0, 0] = _UNKNOWN / (_UNKNOWN + 1.0)
     for g in range(len(value) // WIDTH):
         for c in range(WIDTH):
-            X[(g * N) * WIDTH + c] = value[g * WIDTH + c]
+            X[g * N * WIDTH + c] = value[g * WIDTH + c]
+
+
+@_inlined
+def _discretise(
+    states: States,
+    taylor: Matrix,
+    driven: Matrix,
+    x: float,
+    intensity: float,
+    powers: Vector,
+    F: Matrix,
+    Q: Matrix,
+) -> None:
+    """Transition F and driven covariance Q of a step x, see `StepMatrices`; its powers (2 N,)."""
+    N = len(states)
+    powers[0] = 1.0
+    for p in range(1, 2 * N):
+        powers[p] = powers[p - 1] * x
+    for a in range(N):
+        for b in range(a, N):
+            F[a, b] = taylor[a, b] * powers[b - a]
+            Q[a, b] = intensity * driven[a, b] * powers[2 * N - 1 - a - b]
+
+
+@_inlined
+def _update_covariance(
+    states: States,
+    F: Matrix,
+    Q: Matrix,
+    memory: float,
+    P: Matrix,
+    G: Matrix,
+    column: Vector,
+    gain: Vector,
+) -> tuple[float, bool]:
+    """Covariance and Kalman gain behind a step and a measurement, see `_predict`.
+
+    Returns
+    -------
+    variance : float
+        Of the innovation.
+    is_settled : bool
+        Whether another such step would change nothing.
+    """
+    N = len(states)
+    of_value, of_highest = P[0, 0], P[N - 1, N - 1]
+    variance = _predict(states, F, Q, memory, P, G, column)
+    for a in range(N):
+        gain[a] = column[a] / variance
+    for a in range(N):
+        for b in range(a, N):
+            P[a, b] -= gain[a] * column[b]
+            P[b, a] = P[a, b]
+    is_settled = (
+        abs(P[0, 0] - of_value) <= _SETTLED * of_value
+        and abs(P[N - 1, N - 1] - of_highest) <= _SETTLED * of_highest
+    )
+    return variance, is_settled
+
+
+@_inlined
+def _update_means(
+    states: States,
+    F: Matrix,
+    gain: Vector,
+    memory: float,
+    value: Vector,
+    last: Vector,
+    X: Vector,
+    innovation: Vector,
+) -> None:
+    """Means X (n N,) behind a step and a measurement (n,), of which `last` is the one before."""
+    N = len(states)
+    for g in range(len(value) // WIDTH):
+        o, v = g * N * WIDTH, g * WIDTH
+        for c in range(WIDTH):
+            innovation[v + c] = value[v + c] - memory * (last[v + c] - X[o + c])
+        for a in range(N):
+            for b in range(a + 1, N):
+                f = F[a, b]
+                for c in range(WIDTH):
+                    X[o + a * WIDTH + c] += f * X[o + b * WIDTH + c]
+        for c in range(WIDTH):
+            innovation[v + c] -= X[o + c]
+        for a in range(N):
+            f = gain[a]
+            for c in range(WIDTH):
+                X[o + a * WIDTH + c] += f * innovation[v + c]
+
+
+@_inlined
+def _sum_up(
+    N: int,
+    known: int,
+    variance: float,
+    innovation: Vector,
+    place: int,
+    squares: Matrix,
+    logarithms: Vector,
+) -> None:
+    """Add an innovation to the sums of a bin, unless too few measurements are known for it."""
+    is_lost = variance > _LOST
+    if known > N or known > 0 and is_lost:
+        logarithms[place] += log(variance)
+    if known > N and not is_lost:
+        inverse = 1.0 / variance
+        for c in range(len(innovation)):
+            squares[place, c] += innovation[c] * innovation[c] * inverse
 
 
 @_compiled
@@ -135,7 +242,7 @@ def filter_samples(
     states: States,
     values: Matrix,
     steps: Vector,
-    backward: bool,
+    backward: int,
     fresh: bool,
     cutoff: float,
     correlation: float,
@@ -149,7 +256,7 @@ def filter_samples(
     logarithms: Vector,
     means: Matrix,
     covariances: Block,
-    versions: Vector,
+    rows: Vector,
 ) -> None:
     """Filter samples from one end to the other.
 
@@ -161,8 +268,10 @@ def filter_samples(
         Sample i is in row i + 1; the one before the first is needed unless `fresh`.
     steps : ndarray, shape (B + 1,)
         `steps[i]` leads from sample i - 1 to sample i [s].
-    backward, fresh : bool
-        From the last sample on, in reversed time. Whether nothing is known before.
+    backward : int
+        1: from the last sample on, in reversed time; 0: forward.
+    fresh : bool
+        Whether nothing is known before.
     cutoff, correlation, intensity : float
         Of the model [rad/s]; time constant of the noise, zero if it is white [s]; of its
         driving noise.
@@ -173,88 +282,49 @@ def filter_samples(
     bins, squares, logarithms : ndarray, shapes (B,), (n_bins, n) and (n_bins,)
         Squared innovations over their variances, and the logarithms of these, are added to
         the bin of their sample; nothing if `logarithms` is empty.
-    means, covariances, versions : ndarray, shapes (B, n N), (B, N, N) and (B,)
-        What is known with each sample; the row of its covariance, which is written once where
-        some are equal. Nothing if `versions` is empty.
+    means, covariances, rows : ndarray, shapes (B, n N), (B, N, N) and (B,)
+        State at each sample, and the row of its covariance, which is written once where some
+        are equal. Nothing if `rows` is empty.
     """
-    N = len(states)
-    B, groups = len(bins), values.shape[1] // WIDTH
+    N, B = len(states), len(bins)
     F, Q, G = np.zeros((N, N)), np.zeros((N, N)), np.zeros((N, N))
-    column, gain, missed = np.zeros(N), np.zeros(N), np.zeros(WIDTH)
-    powers = np.ones(2 * N)
-    latest, settled, variance, memory, inverse = -1.0, False, 1.0, 0.0, 1.0
-    version, stored, row, seen = 0, -1, 0, 0 if fresh else N + 2
-    counts, stores = len(logarithms) > 0, len(versions) > 0
+    column, gain, powers = np.zeros(N), np.zeros(N), np.zeros(2 * N)
+    innovation = np.zeros(values.shape[1])
+    latest_step, memory, variance, is_settled = -1.0, 0.0, 1.0, False
+    known, row = 0 if fresh else N + 2, -1
     for s in range(B):
-        i = B - 1 - s if backward else s
-        step = steps[i + 1] if backward else steps[i]
-        last = i + 2 if backward else i
-        if seen > 0 and not settled or abs(step - latest) > _SAME_STEP * step:
-            if seen > 0 and abs(step - latest) > _SAME_STEP * step:
-                latest = step
-                for p in range(1, 2 * N):
-                    powers[p] = powers[p - 1] * (cutoff * step)
-                for a in range(N):
-                    for b in range(a, N):
-                        F[a, b] = taylor[a, b] * powers[b - a]
-                        Q[a, b] = intensity * driven[a, b] * powers[2 * N - 1 - a - b]
+        i = s + backward * (B - 1 - 2 * s)
+        step, value, last = steps[i + backward], values[i + 1], values[i + 2 * backward]
+        if known > 0:
+            is_other = abs(step - latest_step) > _SAME_STEP * step
+            if is_other:
+                latest_step = step
                 memory = exp(-step / correlation) if correlation > 0.0 else 0.0
-            if seen > 0:
-                version += 1
-                old, highest = P[0, 0], P[N - 1, N - 1]
-                variance = predict(states, F, Q, memory, P, G, column)
-                inverse = 1.0 / variance
-                for a in range(N):
-                    gain[a] = column[a] * inverse
-                for a in range(N):
-                    for b in range(a, N):
-                        P[a, b] -= gain[a] * column[b]
-                        P[b, a] = P[a, b]
-                settled = (
-                    abs(P[0, 0] - old) <= _SETTLED * old
-                    and abs(P[N - 1, N - 1] - highest) <= _SETTLED * highest
+                _discretise(states, taylor, driven, cutoff * step, intensity, powers, F, Q)
+            if is_other or not is_settled:
+                variance, is_settled = _update_covariance(
+                    states, F, Q, memory, P, G, column, gain
                 )
-        if seen > 0 and counts and (seen > N or variance > _LOST):
-            logarithms[bins[i]] += log(variance)
-        if seen == 0 or variance > _LOST:
-            forget(states, P, X, values[i + 1], intensity)
-            version += 1
-            settled, variance, seen = False, 1.0, 0
-        else:
-            for g in range(groups):
-                o, v = g * N * WIDTH, g * WIDTH
-                for c in range(WIDTH):
-                    missed[c] = values[i + 1, v + c] - memory * (
-                        values[last, v + c] - X[o + c]
-                    )
-                for a in range(N):
-                    for b in range(a + 1, N):
-                        f = F[a, b]
-                        for c in range(WIDTH):
-                            X[o + a * WIDTH + c] += f * X[o + b * WIDTH + c]
-                for c in range(WIDTH):
-                    missed[c] -= X[o + c]
-                for a in range(N):
-                    f = gain[a]
-                    for c in range(WIDTH):
-                        X[o + a * WIDTH + c] += f * missed[c]
-                if counts and seen > N:
-                    for c in range(WIDTH):
-                        squares[bins[i], v + c] += missed[c] * missed[c] * inverse
-        seen += 1
-        if stores:
-            for p in range(groups * N * WIDTH):
+                row = i
+        is_lost = known == 0 or variance > _LOST
+        if not is_lost:
+            _update_means(states, F, gain, memory, value, last, X, innovation)
+        if len(logarithms) > 0:
+            _sum_up(N, known, variance, innovation, bins[i], squares, logarithms)
+        if is_lost:
+            _restart(states, value, intensity, X, P)
+            row, is_settled, variance, known = i, False, 1.0, 0
+        known += 1
+        if len(rows) > 0:
+            rows[i] = row
+            for p in range(len(X)):
                 means[i, p] = X[p]
-            if version != stored:
-                stored, row = version, i
-                for a in range(N):
-                    for b in range(N):
-                        covariances[i, a, b] = P[a, b]
-            versions[i] = row
+            if row == i:
+                covariances[i] = P
 
 
-@_compiled
-def factorise(states: States, A: Matrix, scales: Vector) -> None:
+@_inlined
+def _factorise(states: States, A: Matrix, scales: Vector) -> None:
     """Replace A by the lower factor of it in units of the roots of its diagonal.
 
     Parameters
@@ -281,8 +351,8 @@ def factorise(states: States, A: Matrix, scales: Vector) -> None:
                 A[a, a] = 1.0 / sqrt(max(total, 1e-15))
 
 
-@_compiled
-def gains(
+@_inlined
+def _gains(
     states: States,
     wanted: States,
     P: Matrix,
@@ -300,7 +370,7 @@ def gains(
     P : ndarray, shape (N, N)
         Covariance of one side.
     A, scales : ndarray, shapes (N, N) and (N,)
-        As `factorise` leaves them, of the sum of both sides.
+        As `_factorise` leaves them, of the sum of both sides.
     gain : ndarray, shape (K, N)
         Becomes P A^-1.
     C : ndarray, shape (K, K)
@@ -329,28 +399,145 @@ def gains(
             gain[k, a] *= scales[a]
 
 
+@_inlined
+def _combine_covariances(
+    states: States,
+    wanted: States,
+    forward: Matrix,
+    backward: Matrix,
+    units: Vector,
+    R: Matrix,
+    A: Matrix,
+    scales: Vector,
+    gain: Matrix,
+    C: Matrix,
+) -> tuple[bool, float]:
+    """Gain (K, N) and covariance C (K, K) of the mean of both filters, see `_gains`.
+
+    The backward covariance, which contains the measurement too, becomes R: without it, and in
+    the direction of time.
+
+    Returns
+    -------
+    is_forward : bool
+        Whether the forward filter, which the gain corrects, is the one that knows more.
+    inverse : float
+        1 / (1 - variance of the backward value), see `_combine_means`.
+    """
+    N, K = len(states), len(wanted)
+    inverse = 1.0 / max(1.0 - backward[0, 0], _LEAST_REST)
+    for a in range(N):
+        for b in range(N):
+            total = backward[a, b] + backward[a, 0] * backward[b, 0] * inverse
+            R[a, b] = -total if (a + b) % 2 else total
+            A[a, b] = forward[a, b] + R[a, b]
+    _factorise(states, A, scales)
+    is_forward = forward[N - 1, N - 1] <= R[N - 1, N - 1]
+    _gains(states, wanted, forward if is_forward else R, A, scales, gain, C)
+    for k in range(K):
+        for a in range(N):
+            gain[k, a] *= units[k]
+        for m in range(k + 1):
+            C[k, m] *= units[k] * units[m]
+    return is_forward, inverse
+
+
+@_inlined
+def _combine_means(
+    states: States,
+    wanted: States,
+    g: int,
+    value: Vector,
+    forward: Vector,
+    backward: Vector,
+    column: Vector,
+    inverse: float,
+    is_forward: bool,
+    units: Vector,
+    gain: Matrix,
+    early: Vector,
+    late: Vector,
+    found: Vector,
+) -> None:
+    """Means of both filters together, `found` (K WIDTH,), of the g-th WIDTH components.
+
+    The measurement (n,) is taken out of the backward ones; `column` (N,) is the covariance of
+    their states with their value.
+    """
+    N, K = len(states), len(wanted)
+    o, v = g * N * WIDTH, g * WIDTH
+    for a in range(N):
+        sign = -1.0 if a % 2 else 1.0
+        f = column[a] * inverse
+        for c in range(WIDTH):
+            p = a * WIDTH + c
+            mean = backward[o + p] - f * (value[v + c] - backward[o + c])
+            early[p], late[p] = forward[o + p], sign * mean
+    for a in range(N * WIDTH):
+        difference = late[a] - early[a]
+        if not is_forward:
+            early[a], difference = late[a], -difference
+        late[a] = difference
+    for k in range(K):
+        for c in range(WIDTH):
+            found[k * WIDTH + c] = units[k] * early[k * WIDTH + c]
+        for a in range(N):
+            f = gain[k, a]
+            for c in range(WIDTH):
+                found[k * WIDTH + c] += f * late[a * WIDTH + c]
+
+
+@_inlined
+def _add_to_mixture(
+    wanted: States,
+    g: int,
+    found: Vector,
+    C: Matrix,
+    weight: Vector,
+    noise: Vector,
+    reference: Vector,
+    mean: Vector,
+    spread: Matrix,
+) -> None:
+    """Add a model to the mixture at one sample, see `combine`."""
+    K, n, v = len(wanted), len(weight), g * WIDTH
+    for k in range(K):
+        for c in range(WIDTH):
+            place = k * n + v + c
+            found[k * WIDTH + c] -= reference[place]
+            mean[place] += weight[v + c] * found[k * WIDTH + c]
+    p = 0
+    for k in range(K):
+        for m in range(k + 1):
+            f = C[k, m]
+            for c in range(WIDTH):
+                square = found[k * WIDTH + c] * found[m * WIDTH + c]
+                spread[p, v + c] += weight[v + c] * square + noise[v + c] * f
+            p += 1
+
+
 @_compiled
-def unite(
+def combine(
     states: States,
     wanted: States,
     values: Matrix,
     means: Matrix,
     covariances: Block,
-    versions: Vector,
+    rows: Vector,
     later_means: Matrix,
     later_covariances: Block,
-    later_versions: Vector,
+    later_rows: Vector,
     units: Vector,
+    weights: Matrix,
+    variances: Matrix,
     below: Vector,
     parts: Vector,
-    shares: Matrix,
-    variances: Matrix,
     begun: Vector,
     reference: Matrix,
     mean: Matrix,
     spread: Block,
 ) -> None:
-    """Add what filters of both directions know together to the mixture of models.
+    """Add what the filters of both directions know together to the mixture of models.
 
     Parameters
     ----------
@@ -358,102 +545,83 @@ def unite(
         Of the lengths N and K.
     values : ndarray, shape (B, n)
         Measurements, which both filters know.
-    means, covariances, versions, later_means, later_covariances, later_versions : ndarray
+    means, covariances, rows, later_means, later_covariances, later_rows : ndarray
         Those of `filter_samples`, forward and backward.
     units : ndarray, shape (N,)
         Of the derivatives.
-    below, parts : ndarray, shape (B,)
-        Bin before each sample, and the part of the way to the one behind it.
-    shares, variances : ndarray, shape (b, n)
+    weights, variances : ndarray, shape (b + 1, n)
         Weight of the model in each bin, and the same times the variance of the noise.
+    below, parts : ndarray, shape (B,)
+        Bin before each sample, and the part of the way to the next one.
     begun : ndarray of bool, shape (B,)
-        Whether there was a model with a weight before, whose means differences are counted from.
+        Whether there was a model with a weight before.
     reference, mean : ndarray, shape (B, K n)
-        Means of the first model, and the sum of differences from them.
+        Means of the first model, and the weighted sum of differences from them.
     spread : ndarray, shape (B, K (K + 1) / 2, n)
-        Sum of covariances and squared differences.
+        Weighted sum of covariances and squared differences.
     """
-    N, K = len(states), len(wanted)
-    B, groups = len(values), values.shape[1] // WIDTH
-    n = groups * WIDTH
-    P, R, A = np.zeros((N, N)), np.zeros((N, N)), np.zeros((N, N))
+    N, K, n = len(states), len(wanted), values.shape[1]
+    R, A = np.zeros((N, N)), np.zeros((N, N))
     gain, C, scales = np.zeros((K, N)), np.zeros((K, K)), np.zeros(N)
-    missed, share, noise = np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH)
-    own, other, found = np.zeros(N * WIDTH), np.zeros(N * WIDTH), np.zeros(K * WIDTH)
-    version = later_version = -1
-    ahead, rest = True, 1.0
-    for i in range(B):
-        near, behind = below[i], parts[i]
-        total = 0.0
-        for j in range(n):
-            total += shares[near, j] + shares[near + 1, j]
+    early, late, found = np.zeros(N * WIDTH), np.zeros(N * WIDTH), np.zeros(K * WIDTH)
+    weight, noise = np.zeros(n), np.zeros(n)
+    row = later_row = -1
+    is_forward, inverse = True, 1.0
+    for i in range(len(values)):
+        near, part, total = below[i], parts[i], 0.0
+        for c in range(n):
+            weight[c] = (1.0 - part) * weights[near, c] + part * weights[near + 1, c]
+            noise[c] = (1.0 - part) * variances[near, c] + part * variances[near + 1, c]
+            total += weight[c]
         if total == 0.0:
             continue
-        if versions[i] != version or later_versions[i] != later_version:
-            version, later_version = versions[i], later_versions[i]
-            rest = 1.0 / max(1.0 - later_covariances[later_version, 0, 0], _LEAST_REST)
-            for a in range(N):
-                for b in range(N):
-                    # In the direction of time, and without the measurement itself.
-                    total = later_covariances[later_version, a, b]
-                    total += (
-                        later_covariances[later_version, a, 0]
-                        * later_covariances[later_version, b, 0]
-                        * rest
-                    )
-                    R[a, b] = -total if (a + b) % 2 else total
-                    P[a, b] = covariances[version, a, b]
-                    A[a, b] = P[a, b] + R[a, b]
-            factorise(states, A, scales)
-            # From the side that knows more.
-            ahead = P[N - 1, N - 1] <= R[N - 1, N - 1]
-            gains(states, wanted, P if ahead else R, A, scales, gain, C)
-            for k in range(K):
-                for a in range(N):
-                    gain[k, a] *= units[k]
-                for m in range(k + 1):
-                    C[k, m] *= units[k] * units[m]
-        for g in range(groups):
-            o, v = g * N * WIDTH, g * WIDTH
-            for c in range(WIDTH):
-                share[c] = (1.0 - behind) * shares[near, v + c] + behind * shares[
-                    near + 1, v + c
-                ]
-                noise[c] = (1.0 - behind) * variances[near, v + c]
-                noise[c] += behind * variances[near + 1, v + c]
-                missed[c] = (values[i, v + c] - later_means[i, o + c]) * rest
-            for a in range(N):
-                weight = later_covariances[later_version, a, 0]
-                sign = -1.0 if a % 2 else 1.0
-                for c in range(WIDTH):
-                    late = later_means[i, o + a * WIDTH + c] - weight * missed[c]
-                    late *= sign
-                    early = means[i, o + a * WIDTH + c]
-                    own[a * WIDTH + c] = early if ahead else late
-                    other[a * WIDTH + c] = late - early if ahead else early - late
-            for k in range(K):
-                for c in range(WIDTH):
-                    found[k * WIDTH + c] = units[k] * own[k * WIDTH + c]
-                for a in range(N):
-                    f = gain[k, a]
+        if rows[i] != row or later_rows[i] != later_row:
+            row, later_row = rows[i], later_rows[i]
+            is_forward, inverse = _combine_covariances(
+                states,
+                wanted,
+                covariances[row],
+                later_covariances[later_row],
+                units,
+                R,
+                A,
+                scales,
+                gain,
+                C,
+            )
+        column = later_covariances[later_row, :, 0]
+        for g in range(n // WIDTH):
+            _combine_means(
+                states,
+                wanted,
+                g,
+                values[i],
+                means[i],
+                later_means[i],
+                column,
+                inverse,
+                is_forward,
+                units,
+                gain,
+                early,
+                late,
+                found,
+            )
+            if not begun[i]:
+                for k in range(K):
                     for c in range(WIDTH):
-                        found[k * WIDTH + c] += f * other[a * WIDTH + c]
-                for c in range(WIDTH):
-                    place = k * n + v + c
-                    if not begun[i]:
-                        reference[i, place] = found[k * WIDTH + c]
-                    found[k * WIDTH + c] -= reference[i, place]
-                    mean[i, place] += share[c] * found[k * WIDTH + c]
-            p = 0
-            for k in range(K):
-                for m in range(k + 1):
-                    f = C[k, m]
-                    for c in range(WIDTH):
-                        spread[i, p, v + c] += (
-                            share[c] * found[k * WIDTH + c] * found[m * WIDTH + c]
-                            + noise[c] * f
-                        )
-                    p += 1
+                        reference[i, k * n + g * WIDTH + c] = found[k * WIDTH + c]
+            _add_to_mixture(
+                wanted,
+                g,
+                found,
+                C,
+                weight,
+                noise,
+                reference[i],
+                mean[i],
+                spread[i],
+            )
         begun[i] = True
 
 
@@ -468,7 +636,7 @@ def finish(
     mean: Block,
     covariance: Block,
 ) -> None:
-    """Make means (B, K, n) and covariances (B, n, K, K) of the sums of `unite`.
+    """Make means (B, K, n) and covariances (B, n, K, K) of the sums of `combine`.
 
     `places` (c,) are the components among the n that these are the sums of; `offset` (B, n)
     is added to the variance of the value.
@@ -478,9 +646,9 @@ def finish(
     wanted : tuple of int
         Of the length K.
     reference, sums : ndarray, shape (B, K width)
-        The means of `unite` and what is added to them.
+        The means of `combine` and what is added to them.
     spread : ndarray, shape (B, K (K + 1) / 2, width)
-        Of `unite`.
+        Of `combine`.
     places : ndarray of int, shape (c,)
     offset : ndarray, shape (B, n)
         [unit^2]

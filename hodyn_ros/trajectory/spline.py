@@ -8,7 +8,6 @@ of the squared fifth derivative over the whole motion becomes least: the natural
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb, factorial, perm
 
@@ -20,6 +19,7 @@ from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.names import MOTION_NAMES
 from hodyn_ros.trajectory.motion import (
+    BLOCK,
     DEGREE,
     PiecewiseMotion,
     hermite,
@@ -72,8 +72,9 @@ _UNKNOWNS = 2 * ORDER
 # Every equation reaches this far to either side of the diagonal.
 _BELOW, _ABOVE = ORDER, 2 * ORDER - 1
 _WIDTH = _BELOW + 1 + _ABOVE
-# Waypoints whose equations are made together: their matrix fits into the cache.
-_TOGETHER = 256
+# Waypoints that are solved for together: their matrix fits into the cache. Those beyond so many
+# more on either side have no influence.
+_WINDOW, _REACH = 1024, 96
 
 # Integral over [0, 1] of the polynomial of degree 7 with the k-th derivative 1 at 0 and the other
 # first four derivatives, the zeroth included, zero at 0 and at 1.
@@ -97,12 +98,22 @@ class MotionSpline(PiecewiseMotion):
     (2, 5, 1)
     """
 
-    states: Array
-    """Position to snap at the waypoints, given and supplied, shape (N, 5, n); `[:, k]` is the k-th
-    time derivative [rad/s^k] or [m/s^k]."""
     given: Flags
     """Which of the states are given by the waypoints or by `start` and `end`, shape (N, 5). All
     others are supplied: by the smoothness, or by rest at the ends of the motion."""
+
+    @property
+    def states(self) -> Array:
+        """Position to snap at the waypoints, given and supplied.
+
+        Returns
+        -------
+        ndarray, shape (N, 5, n)
+            `[:, k]` is the k-th time derivative [rad/s^k] or [m/s^k].
+        """
+        return np.concatenate(
+            [self.expansions[:, 0, :ORDER], self.expansions[-1:, 1, :ORDER]]
+        )
 
 
 def fit_spline(
@@ -165,7 +176,7 @@ def fit_spline(
     values, given, fixed = _states_given(positions, velocities, accelerations, start, end)
     fixed[standing(times, values, given)] = True
     fixed |= _lowest_degree(times, fixed)
-    spline = MotionSpline(times, *_segments(times, values, fixed), given)
+    spline = MotionSpline(times, _smoothest(times, values, fixed), ORDER - 1, given)
     _check_middles(spline)
     return spline
 
@@ -210,26 +221,6 @@ def _states_given(
     return values, given, fixed
 
 
-def _segments(times: Array, values: Array, fixed: Flags) -> tuple[Array, int, Array]:
-    """Expansions, continuity and states of the smoothest motion, see `MotionSpline`."""
-    # A power of two scales without rounding.
-    durations = np.diff(times)
-    unit = 2.0 ** np.round(np.mean(np.log2(durations)))
-    with np.errstate(all='ignore'):
-        units = unit ** -np.arange(DEGREE + 1.0)[:, None]
-        values /= units[:ORDER]
-        states, legendre = _smoothest(durations / unit, values, fixed)
-        powers = (durations / unit)[:, None, None] ** np.arange(float(ORDER))[:, None]
-        expansions = np.empty((len(durations), 2, 2 * ORDER, states.shape[-1]))
-        sides = (states[:-1], _LEGENDRE_AT_START), (states[1:], _LEGENDRE_AT_END)
-        for side, (known, at) in enumerate(sides):
-            expansions[:, side, :ORDER] = known
-            np.divide(at @ legendre, powers, out=expansions[:, side, ORDER:])
-        expansions *= units
-        states *= units[:ORDER]
-    return expansions, ORDER - 1, states
-
-
 def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> MotionSpline:
     """Motion from a state to rest, all derivatives up to the snap continuous.
 
@@ -270,9 +261,7 @@ def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> M
     states = np.stack([values, end])
     with np.errstate(all='ignore'):
         expansions = hermite(np.diff(times), states[:1], states[1:])
-    motion = MotionSpline(
-        times, expansions, ORDER - 1, states, np.ones((2, ORDER), np.bool_)
-    )
+    motion = MotionSpline(times, expansions, ORDER - 1, np.ones((2, ORDER), np.bool_))
     _check_middles(motion)
     return motion
 
@@ -282,27 +271,28 @@ def _check_middles(spline: MotionSpline) -> None:
 
     Every segment is evaluated from both of its ends: both must come to the same in its middle.
     """
-    h = np.diff(spline.times)
-    with np.errstate(all='ignore'):
-        powers = h[:, None, None] ** np.arange(DEGREE + 1.0)[:, None]
-        first, last = (
-            taylor_weights(half, ORDER, DEGREE + 1) @ spline.expansions[:, side]
-            for side, half in enumerate((h / 2.0, -h / 2.0))
-        )
-        size = (np.abs(spline.expansions).max(axis=1) * powers).max(axis=2)
-        gap = (np.abs(first - last) * powers[:, :ORDER]).max(axis=(1, 2))
-        # The position itself says nothing about the size of the motion, but it is rounded.
-        largest = size[:, 1:].max(axis=1) + 1e-6 * size[:, 0]
-        fits = np.isfinite(spline.expansions).all() and np.all(
-            gap <= _LARGEST_GAP * largest
-        )
-    if not fits:
-        raise TrajectoryError(
-            'The motion through these waypoints cannot be computed in double precision: the times '
-            f'between waypoints are from {float(h.min())!r} s to {float(h.max())!r} s, the '
-            f'positions up to {float(np.abs(spline.states[:, 0]).max())!r}. Check the units and '
-            'merge waypoints that are too close.'
-        )
+    durations = np.diff(spline.times)
+    for first in range(0, len(durations), BLOCK):
+        expansions = spline.expansions[first : first + BLOCK]
+        h = durations[first : first + BLOCK]
+        with np.errstate(all='ignore'):
+            powers = h[:, None, None] ** np.arange(DEGREE + 1.0)[:, None]
+            before, behind = (
+                taylor_weights(half, ORDER, DEGREE + 1) @ expansions[:, side]
+                for side, half in enumerate((h / 2.0, -h / 2.0))
+            )
+            size = (np.abs(expansions).max(axis=1) * powers).max(axis=2)
+            gap = (np.abs(before - behind) * powers[:, :ORDER]).max(axis=(1, 2))
+            # The position itself says nothing about the size of the motion, but it is rounded.
+            largest = size[:, 1:].max(axis=1) + 1e-6 * size[:, 0]
+        if not np.isfinite(expansions).all() or not (gap <= _LARGEST_GAP * largest).all():
+            raise TrajectoryError(
+                'The motion through these waypoints cannot be computed in double precision: the '
+                f'times between waypoints are from {float(durations.min())!r} s to '
+                f'{float(durations.max())!r} s, the positions up to '
+                f'{float(np.abs(spline.states[:, 0]).max())!r}. Check the units and merge '
+                'waypoints that are too close.'
+            )
 
 
 def _lowest_degree(times: Array, fixed: Flags) -> Flags:
@@ -330,67 +320,85 @@ def _lowest_degree(times: Array, fixed: Flags) -> Flags:
     return zeros
 
 
-def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Array]:
-    """States (N, 5, n) and Legendre coefficients e_l (N - 1, 5, n) of the fifth derivative.
+def _smoothest(times: Array, values: Array, fixed: Flags) -> Array:
+    """Expansions of the smoothest motion (N - 1, 2, 10, n), see `PiecewiseMotion`.
 
-    From durations (N - 1,) and values (N, 5, n), zero where they are not `fixed`, which become the
-    states. The states at both ends of a segment differ by what the fifth derivative between them
-    adds (Taylor's theorem with its remainder), and the motion is smoothest where, for every free
-    k-th derivative, the (9 - k)-th is continuous (at the ends of the motion: zero). Other than the
+    From times (N,) and values (N, 5, n), zero where they are not `fixed`. A long motion is solved
+    in windows that overlap, since the influence of a waypoint falls by about 0.6 from one to the
+    next. If two windows did not agree on the state between them, `_check_middles` would find it.
+    """
+    # A power of two scales without rounding.
+    durations = np.diff(times)
+    unit = 2.0 ** np.round(np.mean(np.log2(durations)))
+    M = len(durations)
+    expansions = np.empty((M, 2, 2 * ORDER, values.shape[2]))
+    with np.errstate(all='ignore'):
+        durations /= unit
+        units = unit ** -np.arange(DEGREE + 1.0)[:, None]
+        values /= units[:ORDER]
+        for first in range(0, M, _WINDOW):
+            end = min(first + _WINDOW, M)
+            start, stop = max(first - _REACH, 0), min(end + _REACH, M)
+            knots = slice(start, stop + 1)
+            solved = _solved(durations[start:stop], values[knots], fixed[knots])
+            expansions[first:end] = solved[first - start : end - start]
+            if first:
+                expansions[first - 1, 1, :ORDER] = expansions[first, 0, :ORDER]
+        expansions *= units
+    return expansions
+
+
+def _solved(durations: Array, values: Array, fixed: Flags) -> Array:
+    """What `_smoothest` returns, of all waypoints at once.
+
+    The states at both ends of a segment differ by what the fifth derivative between them adds
+    (Taylor's theorem with its remainder), and the motion is smoothest where, for every free k-th
+    derivative, the (9 - k)-th is continuous (at the ends of the motion: zero). Other than the
     normal equations of the free derivatives alone, this system only holds small powers of the
     durations, so waypoints of very different distances do no harm.
     """
     from scipy.linalg import lapack
 
-    N, _, n = values.shape
-    # There is no segment behind the last waypoint.
-    size = N * _UNKNOWNS - ORDER
+    matrix, right = _equations(durations, values, fixed)
+    size, n = right.shape
     # LAPACK wants columns in one piece, with room for what pivoting fills in. A row of `rows` are
     # the entries of an equation, from the one farthest below the diagonal on.
     room = _BELOW + _WIDTH
-    memory = np.zeros((N * _UNKNOWNS + _WIDTH) * room)
-    rows = np.lib.stride_tricks.as_strided(
-        memory, (N * _UNKNOWNS, _WIDTH), (8 * room, 8 * (room - 1))
-    )
+    memory = np.zeros((size + _WIDTH) * room)
+    rows = np.lib.stride_tricks.as_strided(memory, matrix.shape, (8 * room, 8 * (room - 1)))
+    rows[:] = matrix
     first = _BELOW * room - (_BELOW + _WIDTH - 1)
     band = memory[first : first + size * room].reshape(size, room).T
-    residual = np.empty((size, n), order='F')
-    for part, matrix, right in _equations(durations, values, fixed):
-        rows[part], residual[part] = matrix, right
     factors, pivots, singular = lapack.dgbtrf(band, _BELOW, _ABOVE, overwrite_ab=True)
-    padded = np.zeros((N * _UNKNOWNS + _WIDTH - 1, n), order='F')
-    windows = np.lib.stride_tricks.sliding_window_view(padded, _WIDTH, axis=0)
+    # With a state behind the last waypoint and what the equations reach beyond both ends.
+    padded = np.zeros((_BELOW + size + ORDER + _ABOVE, n), order='F')
     solution = padded[_BELOW : _BELOW + size]
     if singular:
         solution[:] = np.nan
+    windows = np.lib.stride_tricks.sliding_window_view(padded, _WIDTH, axis=0)[:size]
     # Iterative refinement brings the error from that of the elimination down to what rounding of
     # the waypoints would cause: five digits and more where durations differ by a factor of 1e4.
-    for refinement in range(0 if singular else 3):
-        # The equations are made once more, since the band has become its factors.
-        for part, matrix, right in (
-            _equations(durations, values, fixed) if refinement else ()
-        ):
-            product = np.matmul(windows[part], matrix[:, :, None])[..., 0]
-            residual[part] = right - product
-        residual, _ = lapack.dgbtrs(
-            factors, _BELOW, _ABOVE, residual, pivots, overwrite_b=True
-        )
-        solution += residual
-    unknowns = padded[_BELOW:-_ABOVE].reshape(N, _UNKNOWNS, n)
-    values += unknowns[:, :ORDER]
-    return values, unknowns[:-1, ORDER:]
+    for _ in range(0 if singular else 3):
+        residual = right - np.matmul(windows, matrix[:, :, None])[..., 0]
+        solution += lapack.dgbtrs(factors, _BELOW, _ABOVE, residual, pivots)[0]
+    unknowns = padded[_BELOW:-_ABOVE].reshape(len(values), _UNKNOWNS, n)
+    states, legendre = values + unknowns[:, :ORDER], unknowns[:-1, ORDER:]
+    powers = durations[:, None, None] ** np.arange(float(ORDER))[:, None]
+    expansions = np.empty((len(durations), 2, 2 * ORDER, n))
+    sides = (states[:-1], _LEGENDRE_AT_START), (states[1:], _LEGENDRE_AT_END)
+    for side, (known, at) in enumerate(sides):
+        expansions[:, side, :ORDER] = known
+        np.divide(at @ legendre, powers, out=expansions[:, side, ORDER:])
+    return expansions
 
 
-def _equations(
-    durations: Array, values: Array, fixed: Flags
-) -> Iterator[tuple[slice, Array, Array]]:
-    """Equations of the arguments of `_smoothest`, block by block, since all of them are large.
+def _equations(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Array]:
+    """Equations of `_solved`: entries (M, 15), right-hand sides (M, n).
 
-    Which ones they are, their entries (M, 15) from the one farthest below the diagonal on, and
-    their right-hand sides (M, n). The magnitudes of the entries of each add up to one.
+    The entries are those from the one farthest below the diagonal on; the magnitudes of the
+    entries of each equation add up to one.
     """
     N, _, n = values.shape
-    size = N * _UNKNOWNS - ORDER
     free = ~fixed
     before, behind = free[:, ::-1].copy(), free[:, ::-1].copy()
     before[0] = behind[-1] = False
@@ -398,40 +406,33 @@ def _equations(
     powers = np.vander(
         np.concatenate([[1.0], durations, [1.0]]), ORDER + 1, increasing=True
     )
-    matrix = np.zeros((min(N, _TOGETHER), _UNKNOWNS, _WIDTH))
-    right = np.zeros((len(matrix), _UNKNOWNS, n))
+    h = powers[1:]
+    matrix = np.zeros((N, _UNKNOWNS, _WIDTH))
     # The same memory by columns: the coefficients of the segment before, the state, the
     # coefficients of the segment behind, the next state. Zeros left of the band are also the end
     # of the row above, and so are written first.
     columns = np.lib.stride_tricks.as_strided(
-        matrix,
-        (len(matrix), _UNKNOWNS, 4 * ORDER),
-        (8 * matrix[0].size, 8 * (_WIDTH - 1), 8),
+        matrix, (N, _UNKNOWNS, 4 * ORDER), (8 * matrix[0].size, 8 * (_WIDTH - 1), 8)
     )
     earlier, state, later = (slice(k * ORDER, (k + 1) * ORDER) for k in range(3))
     m = np.arange(ORDER)
-    for first in range(0, N, _TOGETHER):
-        own = slice(first, min(first + _TOGETHER, N))
-        following = slice(own.start + 1, own.stop + 1)
-        h, ends = powers[following], values[following]
-        M, S = len(h), len(ends)
-        # By what m-th derivative of the fifth one is continuous, that of the free (4 - m)-th.
-        scale = before[own] / powers[own, :ORDER]
-        columns[:M, :ORDER, earlier] = scale[..., None] * _LEGENDRE_AT_END
-        scale = behind[own] / h[:, :ORDER]
-        columns[:M, :ORDER, later] = scale[..., None] * -_LEGENDRE_AT_START
-        columns[:M, m, state.stop - 1 - m] = fixed[own, ::-1]
+    # By what m-th derivative of the fifth one is continuous, that of the free (4 - m)-th.
+    scale = before / powers[:-1, :ORDER]
+    columns[:, :ORDER, earlier] = scale[..., None] * _LEGENDRE_AT_END
+    scale = behind / h[:, :ORDER]
+    columns[:, :ORDER, later] = scale[..., None] * -_LEGENDRE_AT_START
+    columns[:, m, state.stop - 1 - m] = fixed[:, ::-1]
 
-        taylor = taylor_weights(h[:, 1], ORDER, ORDER)
-        columns[:M, ORDER:, state] = -taylor * free[own, None]
-        columns[:M, ORDER:, later] = h[:, :0:-1, None] * -_GAIN
-        columns[:S, ORDER + m, later.stop + m] = free[following]
-        # The difference is exact for values that are close together.
-        starts = values[own][:S]
-        right[:S, ORDER:] = (taylor[:S] - np.eye(ORDER)) @ starts - (ends - starts)
+    taylor = taylor_weights(h[:, 1], ORDER, ORDER)
+    columns[:, ORDER:, state] = -taylor * free[:, None]
+    columns[:, ORDER:, later] = h[:, :0:-1, None] * -_GAIN
+    columns[:-1, ORDER + m, later.stop + m] = free[1:]
+    # The difference is exact for values that are close together.
+    right = np.zeros((N, _UNKNOWNS, n))
+    starts = values[:-1]
+    right[:-1, ORDER:] = (taylor[:-1] - np.eye(ORDER)) @ starts - (values[1:] - starts)
 
-        part = slice(first * _UNKNOWNS, min((first + M) * _UNKNOWNS, size))
-        equations = matrix.reshape(-1, _WIDTH)[: part.stop - part.start]
-        scale = 1.0 / (np.abs(equations) @ np.ones((_WIDTH, 1)))
-        sides = right.reshape(-1, n)[: part.stop - part.start]
-        yield part, equations * scale, sides * scale
+    # There is no segment behind the last waypoint.
+    equations = matrix.reshape(-1, _WIDTH)[:-ORDER]
+    scale = 1.0 / (np.abs(equations) @ np.ones((_WIDTH, 1)))
+    return equations * scale, right.reshape(-1, n)[:-ORDER] * scale

@@ -20,7 +20,6 @@ from hodyn_ros.actuators import (
     SeriesElastic,
     VariableStiffness,
     motor_motion,
-    motor_step,
 )
 from hodyn_ros.errors import ActuatorError, DeflectionError, JointNameError, MotionError
 
@@ -43,12 +42,6 @@ EACH = {
     'j5': SeriesElastic(LinearSpring(300.0), 0.1, friction=friction.Viscous(0.4)),
 }
 STIFFNESS = {'j4': [60.0, 5.0, -2.0, 0.0, 0.0]}
-DAMPED = {
-    'j1': SeriesElastic(800.0, 0.4, 5.0, STICKY),
-    'j2': SeriesElastic(LinearSpring(300.0, 0.5), 0.4, 2.0),
-    'j3': SeriesElastic(200.0, 0.2),
-    'j5': SeriesElastic(300.0, 0.1, 0.01),
-}
 
 
 def joint_motion(times, K=5):
@@ -110,42 +103,6 @@ def test_friction_of_the_model_is_on_the_side_of_the_joint():
         actuators = Actuators(model, {'j2': SeriesElastic(100.0, 0.1)})
         moved.append(motor_motion(actuators, motion).deflection[:, 1])
     np.testing.assert_allclose(moved[1] - moved[0], 0.02 * motion[1:4, 1], rtol=1e-9)
-
-
-def test_stream_refuses_to_go_back_to_change_its_order_and_to_leave_the_range():
-    actuators, zero = Actuators(MODEL, DAMPED), np.zeros((3, 5))
-    _, state = motor_step(actuators, 1.0, joint_motion(1.0), effort=zero)
-    for time, motion, said in (
-        (1.0, joint_motion(1.0), 'increase'),
-        (1.1, joint_motion(1.1, 6), 'same order'),
-        (1.1, joint_motion([1.1, 1.2]), 'one sample'),
-        (np.nan, joint_motion(1.1), 'The time is'),
-    ):
-        with pytest.raises(MotionError, match=said):
-            motor_step(actuators, time, motion, state)
-    with pytest.raises(MotionError, match='expected what motor_step'):
-        motor_step(actuators, 1.1, joint_motion(1.1), (0.0, 1.0))
-    zero[0, 1] = 1e4
-    with pytest.raises(DeflectionError, match="Joint 'j2'") as caught:
-        motor_step(actuators, 1.1, joint_motion(1.1), state, effort=zero)
-    assert caught.value.joint == 'j2'
-
-
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    ('given', 'error', 'reason'),
-    [
-        ({}, ActuatorError, r'j1, j2, j5.*need the times.*motor_step'),
-        ({'times': [0.0, 0.1]}, MotionError, 'shape .*3.*expected one time'),
-        ({'times': [0.0, 0.2, 0.1]}, MotionError, '0.2 s is followed by 0.1 s'),
-        ({'initial_deflection': {'j3': 0.0}}, ActuatorError, 'deflection is given for j3'),
-        ({'initial_deflection': {'j2': True}}, ActuatorError, "Joint 'j2': The initial"),
-    ],
-)
-def test_dampers_need_times_and_deflections_that_fit(given, error, reason):
-    given = {'times': [0.0, 0.1, 0.2], **given} if given else {}
-    with pytest.raises(error, match=reason):
-        motor_motion(Actuators(MODEL, DAMPED), joint_motion([0.0, 0.1, 0.2]), **given)
 
 
 @pytest.mark.every_case

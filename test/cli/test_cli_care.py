@@ -61,6 +61,8 @@ def test_what_is_not_installed_is_missed_before_the_work(
     tmp_path, monkeypatch, capsys, module, arguments
 ):
     monkeypatch.chdir(tmp_path)
+    for name in [name for name in sys.modules if name.startswith(f'{module}.')]:
+        monkeypatch.delitem(sys.modules, name)  # that other tests have imported
     monkeypatch.setitem(sys.modules, module, None)
     Path('motion.csv').write_text('no motion')  # what the work would begin with
     assert run(arguments) == 2

@@ -215,7 +215,7 @@ def test_tables_of_other_joints_are_remarked_and_mistyped_ones_refused(
     path.write_text(f'{option}: {{elbow: {table}, knee: {table}}}')
     assert run(['info', 'two_link', '--config', str(path)]) == 0
     said = f'{path}: {option} of knee: not used, two_link has no such joint.'
-    assert f'warning: {said}' in capsys.readouterr().out
+    assert f'note: {said}' in capsys.readouterr().err
     assert run(['check', 'two_link', 'none.csv', '--config', str(path)]) == 2
     assert f'note: {said}' in capsys.readouterr().err
     for mistyped in ('shuolder', 'Shoulder', 'shoulder_'):

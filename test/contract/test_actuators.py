@@ -20,7 +20,6 @@ from hodyn_ros.actuators import (
     TableSpring,
     VariableStiffness,
     motor_motion,
-    motor_step,
 )
 from hodyn_ros.errors import ActuatorError, DeflectionError
 
@@ -127,25 +126,21 @@ def test_two_motors_of_a_joint_give_its_torque_and_its_stiffness(name):
                 drive.motors(q[:1], effort[:1], [wanted])
 
 
-@pytest.mark.parametrize('damping', [0.02, 2.0, 200.0])
-def test_dampers_beside_springs_follow_a_motion_that_is_known(damping):
-    times = 0.002 * np.arange(120)
-    motion, deflection = waves(times, 5), waves(times, 4, 0.05)
-    effort = 900.0 * deflection[:, :3] + damping * deflection[:, 1:]
+@pytest.mark.parametrize('damping', [0.02, 2.0, 12.0])
+def test_dampers_beside_springs_follow_a_slow_motion_that_is_known(damping):
+    """A deflection that is known has its torque, and is found again but for (D w / k)^E."""
+    times, E = 0.02 * np.arange(120), 7
+    motion, deflection = waves(times, E + 2), waves(times, E + 1, 0.05)
+    effort = 900.0 * deflection[:, :E] + damping * deflection[:, 1:]
     drives = {name: SeriesElastic(900.0, b, damping) for name, b in zip(NAMES, INERTIA)}
-    actuators, start = Actuators(MODEL, drives), dict(zip(NAMES, deflection[0, 0]))
-    given = {'initial_deflection': start}
-    whole = motor_motion(actuators, motion, effort, times=times, **given)
-    expected = motion[:, :3] + deflection[:, :3]
-    for m, tolerance in enumerate((1e-12, 1e-9, 1e-6)):
-        assert_close(whole.position[:, m : m + 1], expected[:, m : m + 1], tolerance)
-    torque = INERTIA * expected[:, 2:] + effort[:, :1]
-    assert_close(whole.torque[:, :1], torque, 1e-6)
-    state = None
-    for i, time in enumerate(times):
-        sample, state = motor_step(actuators, time, motion[i], state, effort[i], **given)
-        given = {}
-        assert_close(sample.position[:1], whole.position[i, :1])
+    found = motor_motion(Actuators(MODEL, drives), motion, effort)
+    expected = motion[:, :E] + deflection[:, :E]
+    for m in range(3):
+        rest = (4.0 * damping / 900.0) ** (E - m)
+        assert_close(found.position[:, m : m + 1], expected[:, m : m + 1], 1e-13 + rest)
+    assert_close(
+        found.torque[:, :1], INERTIA * expected[:, 2:3] + effort[:, :1], 1e-12 + rest
+    )
 
 
 EVERY = {

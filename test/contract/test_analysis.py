@@ -1,5 +1,7 @@
 """What exceeds limits, what has none, why a robot stopped, and points for controllers."""
 
+import json
+
 import numpy as np
 import pinocchio
 import pytest
@@ -119,6 +121,11 @@ def test_causes_of_stops_are_where_they_were_put_and_as_large(fault, kind, order
     assert worst.value == pytest.approx(expected, rel=1e-6)
     assert worst.factor == pytest.approx(abs(expected) / limit, rel=1e-6)
     assert (worst.joint_name, worst.time) == ('shoulder', pytest.approx(TIMES[row]))
+    assert worst.unit == f'rad/s^{order}'
+    said, records = str(found.answer), json.loads(found.answer.json)['causes'][0]
+    assert said.startswith(f'1. {kind} at ') and f'[{worst.unit}]' in said
+    assert (records['kind'], records['is_certain']) == (kind, True)
+    assert {'quantity', 'value', 'unit'} <= set(records['excesses'][0])
 
 
 @pytest.mark.parametrize(('noise', 'verdict'), [(0.0, 'kept'), (2e-5, 'undecided')])

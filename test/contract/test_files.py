@@ -83,7 +83,7 @@ def test_others_read_tables(whole, tmp_path):
         same(arrays['elbow.effort_dot'], whole.effort[:, 1, 1])
         assert int(str(arrays['start'])) == START
     named = {'time': TIMES, 'joint_names': NAMES, 'motion': whole.motion}
-    np.savez(tmp_path / 'y.npz', **named, effort=whole.effort)  # as earlier versions wrote
+    np.savez(tmp_path / 'y.npz', **named, effort=whole.effort)  # arrays of all joints
     same(read_results(tmp_path / 'y.npz').effort, whole.effort)
 
 

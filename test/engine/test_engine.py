@@ -41,7 +41,7 @@ from hodyn_ros import (
     regressor,
 )
 from hodyn_ros.dynamics import chosen_algorithm
-from hodyn_ros.engine import Request, engine_of
+from hodyn_ros.engine import KernelRequest, engine_of
 from hodyn_ros.engine.requests import EFFORTS
 from hodyn_ros.errors import MotionError, WrenchError
 
@@ -528,7 +528,7 @@ def test_calls_from_many_threads_do_not_meet(panda):
 def test_a_warm_model_that_nobody_uses_goes():
     model = RobotModel.from_urdf('two_link')
     model.warm_up(2, partial(mass_matrix, model, random_motion(model)))
-    kernel = weakref.ref(engine_of(model).prepare(Request(EFFORTS, 5)))
+    kernel = weakref.ref(engine_of(model).prepare(KernelRequest(EFFORTS, 5)))
     known = weakref.ref(model)
     del model
     gc.collect()

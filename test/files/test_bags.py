@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.io_cases import START, results
+from support.io_cases import START, results, samples
 
 from hodyn_ros.errors import FileError, JointNameError
 from hodyn_ros.files import read_motion, read_motions, write_results
@@ -273,3 +273,10 @@ def test_joint_states_without_velocities_have_no_order_for_them(tmp_path):
     expected = np.full((COUNT, 2), np.nan)
     expected[25] = VALUES[25, 1]
     np.testing.assert_array_equal(read_motion(some).motion[:, 1], expected)
+
+
+def test_positions_alone_make_no_message_and_no_bag(tmp_path):
+    path = tmp_path / 'x.mcap'
+    with pytest.raises(FileError, match='no sample has what a message needs'):
+        write_results(path, samples(orders=1))
+    assert list(tmp_path.iterdir()) == []

@@ -66,7 +66,7 @@ def test_rate_says_how_often_a_spline_is_evaluated():
 
 def test_deviations_of_efforts_are_those_that_drawn_motions_have():
     found = compute(MODEL, measured(400, noise=1e-4))
-    assert found.source == 'measured' and found.delay == 0.0
+    assert found.source == 'measured'
     assert np.isfinite(found.effort).all()
     stamps = np.rint(1e9 * found.times).astype(np.int64)
     covariance = smooth(stamps, measured(400, noise=1e-4).motion[:, 0]).covariance
@@ -128,6 +128,19 @@ def test_derivatives_of_wrenches_come_from_a_spline_too():
     expected = inverse_dynamics(MODEL, swing(times), Wrench('tool', values))
     error = np.abs(found.effort - expected)[20:-20].max(axis=(0, 2))
     assert np.all(error < 1e-5 * np.abs(expected).max(axis=(0, 2)))
+
+
+def test_wrenches_are_estimated_to_any_order_that_is_wanted():
+    recorded = measured(300, noise=1e-5)
+    push = np.sin(recorded.times)[:, None, None] * np.ones((1, 6))
+    recorded = replace(recorded, wrenches=(Wrench('tool', push),))
+    found = compute(MODEL, recorded, order=3)
+    values = found.wrenches[0].values
+    assert values.shape == (300, 4, 6) and found.effort.shape == (300, 4, 2)
+    inner = slice(30, -30)
+    np.testing.assert_allclose(values[inner, 0], push[inner, 0], atol=1e-3)
+    rate = np.cos(recorded.times)[inner, None]
+    np.testing.assert_allclose(values[inner, 1], rate * np.ones(6), atol=0.05)
 
 
 def test_motors_are_known_as_far_as_the_efforts_are():

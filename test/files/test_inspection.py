@@ -239,6 +239,20 @@ def test_a_clock_that_jumps_ahead_leaves_samples_and_not_waypoints():
     assert (off < 1e-3 * np.abs(truth).max(axis=(0, 2))[:3]).all()
 
 
+@pytest.mark.parametrize('clock', ['random walk', 'ticks of 4 ms'])
+def test_a_clock_that_errs_makes_measurements_and_is_told(clock):
+    steps = np.random.default_rng(3).choice([0.008, 0.012], len(TIMES) - 1)
+    walk = np.append(0.0, np.cumsum(steps))
+    stamps = walk if clock == 'random walk' else 0.004 * np.rint(TIMES / 0.004)
+    found = compute(MODEL, samples(stamps, true_motion(TIMES, 1)))
+    assert found.source == 'measured' and any('the clock' in text for text in found.remarks)
+    truth = inverse_dynamics(MODEL, true_motion(TIMES))[:, 0]
+    assert np.abs(found.effort[:, 0] - truth).max() < 0.3 * np.abs(truth).max()
+    # Samples that were taken at these times are no measurements.
+    found = inspect(MODEL, samples(stamps, true_motion(stamps, 1)))
+    assert found.kind == 'samples' and not found.samples.remarks
+
+
 def test_a_derivative_that_joints_lack_is_left_out():
     recorded = true_motion(TIMES, 2)
     recorded[:, 1, 2] = np.nan

@@ -24,7 +24,7 @@ def test_a_notebook_gets_the_largest_efforts_with_units():
     page = Page(found._repr_html_())  # the protocol of IPython
     text = page.visible_text()
     assert page.attributes('b') == [] and '<b>name</b>' in text and 'not known' in text
-    assert 'effort [N m, N]' in text and 'effort rate [N m/s, N/s]' in text
+    assert 'torque\n[N m, N]' in text and 'torque rate\n[N m/s, N/s]' in text
     assert f'{np.abs(found.effort[:, 0, 1]).max():.4g}' in text
 
 
@@ -73,3 +73,13 @@ def test_a_notebook_gets_an_answer_as_html_and_programs_all_that_the_records_hol
         'sample': 4,
     }
     assert str(answer) == f'It is <so>.\n\n{TABLE}'
+
+
+def test_a_column_may_be_made_of_its_record_and_a_table_without_records_is_left_out():
+    def name(row):
+        return f'{row["joint"]} {row["sample"]}'
+
+    table = Table('', [Column(name, 'both'), Column('jerk')], ROWS)
+    assert [cells[0] for cells in table.cells] == ['elbow 3', '<b>tool</b> 4', 'wrist 5']
+    empty = Table('Nothing', table.columns, ())
+    assert str(Answer([empty, 'That is all.'], {})) == 'That is all.'

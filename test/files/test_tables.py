@@ -92,7 +92,7 @@ def test_words_that_others_take_for_numbers_are_refused_with_and_without_pyarrow
         ({'q': np.zeros((3, 2))}, r"such as 'q\.position'.* the columns are time, q"),
         ({'time': None, 'position': np.zeros((3, 2))}, "no column 'time'"),
         ({'motion': np.zeros((4, 1, 2))}, r'has shape .4,., but time has .3,.'),
-        ({'motion': np.zeros((3, 2, 3))}, r'n = 2 as .joint_names. has names: a, b'),
+        ({'motion': np.zeros((3, 2, 3))}, 'n = 2 as there are joint_names: a, b'),
         (
             {'motion': np.zeros((3, 1, 2)), 'position': np.ones((3, 2))},
             "'position' and another array hold 'a.position'",
@@ -118,6 +118,19 @@ def test_csv_may_have_more_columns_in_any_order_and_quotes(tmp_path):
     assert found.joint_names == ('b', 'a')
     np.testing.assert_array_equal(found.times, [0.0, 1.0])
     np.testing.assert_array_equal(found.motion[:, 0], [[1.0, 2.0], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize('library', ['pyarrow.csv', 'nothing'])
+def test_text_beside_numbers_is_passed_over_but_counted(tmp_path, monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
+    path = tmp_path / 'x.csv'
+    path.write_text('mode,a.position,time\nruns,1.5,0\n\nstops,2.5,1\n')
+    found = read_motion(path)
+    np.testing.assert_array_equal(found.times, [0.0, 1.0])
+    np.testing.assert_array_equal(found.motion[:, 0, 0], [1.5, 2.5])
+    path.write_text('time,a.position,mode\n0,1.5,runs\n1,2.5\n2,3.5,stops,again\n')
+    with pytest.raises(FileError, match='line 3: 2 cells, expected 3'):
+        read_motion(path)
 
 
 AB = 'time,a.position'
@@ -164,6 +177,12 @@ def test_yaml_trajectory_comes_back_as_waypoints(tmp_path):
     assert found.start == START
     np.testing.assert_allclose(found.times, written.times, rtol=0, atol=0.51e-9)
     np.testing.assert_array_equal(found.motion, written.motion[:, :3])
+
+
+def test_positions_alone_are_written_as_yaml_too(tmp_path):
+    motion = np.random.default_rng(2).normal(size=(5, 1, 2))
+    write_results(tmp_path / 'x.yaml', Samples(('a', 'b'), np.arange(5.0), motion))
+    np.testing.assert_array_equal(read_motion(tmp_path / 'x.yaml').motion, motion)
 
 
 def test_yaml_as_ros2_topic_echo_prints_it_is_read(tmp_path):

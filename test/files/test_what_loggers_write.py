@@ -50,6 +50,9 @@ def test_other_titles_are_a_remark_and_a_column_named_time_is_the_time(tmp_path)
     path = written(tmp_path, f't,a/position,b.position\n{ROWS}')
     (remark,) = read_motion(path).remarks
     assert remark == 'Columns are read as t for time, a/position for a.position.'
+    path = written(tmp_path, f'b/position,current,t\n{ROWS}')
+    (remark,) = read_motion(path).remarks
+    assert remark == 'Columns are read as b/position for b.position, t for time.'
     path = written(tmp_path, f'time,a.position,t\n{ROWS}')
     assert read_motion(path).remarks == ()
 

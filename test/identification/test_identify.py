@@ -1,6 +1,7 @@
 """Parameters are found again in recordings of robots that share no code with hodyn_ros."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pinocchio
@@ -173,3 +174,35 @@ def test_springs_that_turn_the_other_way_are_refused():
     record['motor_position'] = 2.0 * record['position'] - record['motor_position']
     with pytest.raises(IdentificationError, match='opposite sign|comes out as -'):
         identify(PANDA, samples(record), actuators=drives(LinearSpring))
+
+
+def test_what_a_last_link_lacks_is_found_as_a_payload():
+    """A description whose last link is too light by 0.25 kg."""
+    urdf = Path(__file__).parents[1] / 'cases/23_last_link_too_light/robot.urdf'
+    robot = pinocchio.buildModelFromUrdf(str(urdf))
+    centre = np.array([0.01, -0.005, 0.04])
+    robot.inertias[6] += pinocchio.Inertia(0.25, centre, np.diag([2e-4, 2e-4, 1e-4]))
+    data, rng = robot.createData(), np.random.default_rng(3)
+    times, rates = (
+        np.arange(0.0, 25.0, 0.01),
+        2.0 * np.pi * np.array([0.1, 0.17, 0.29, 0.41]),
+    )
+    size = rng.uniform(0.3, 1.0, (6, 4)) / np.arange(1, 5)
+    size *= 0.6 / size.sum(axis=1, keepdims=True)
+    angle = times[:, None, None] * rates + rng.uniform(0.0, 2.0 * np.pi, (6, 4))
+    q, v, a = (
+        (size * rates**r * np.sin(angle + 0.5 * np.pi * r)).sum(axis=2) for r in range(3)
+    )
+    effort = np.array([pinocchio.rnea(robot, data, *row) for row in zip(q, v, a)])
+    effort += 0.3 * v + 0.2 * np.tanh(v / 0.01) + rng.normal(scale=0.05, size=q.shape)
+    q += rng.normal(scale=2e-5, size=q.shape)
+    names = tuple(robot.names)[1:]
+    recording = Samples(names, times, q[:, None], effort=effort, is_measured=True)
+    found = identify(RobotModel.from_urdf(urdf), recording, link='l5')
+    mass = found['l5 mass']
+    assert abs(mass.value - 0.25) < 3.0 * mass.std and mass.std < 0.01
+    moments = [found[f'l5 h{axis}'] for axis in 'xyz']
+    errors = [(p.value - 0.25 * c) / p.std for p, c in zip(moments, centre)]
+    assert np.abs(errors).max() < 3.0
+    assert found.payload.mass == pytest.approx(0.25, abs=3.0 * mass.std)
+    np.testing.assert_allclose(found.payload.com, centre, atol=0.01)

@@ -12,12 +12,12 @@ from hodyn_ros import RobotModel, friction
 from hodyn_ros.actuators import (
     Actuators,
     SeriesElastic,
-    find_motor_violations,
     motor_limits,
 )
 from hodyn_ros.analysis import Recorded, find_stop_causes
+from hodyn_ros.dynamics import kinetic_energy
 from hodyn_ros.errors import JointNameError, MotionError
-from hodyn_ros.model.violations import Violation, find_violations, motion_limits
+from hodyn_ros.model.violations import find_violations, motion_limits
 from hodyn_ros.plotting import (
     plot_comparison,
     plot_efforts,
@@ -28,8 +28,6 @@ from hodyn_ros.plotting import (
     plot_portraits,
     plot_stop,
 )
-from hodyn_ros.plotting.checked import checked_results
-from hodyn_ros.plotting.panels import Range, energy_balance, shown_range
 
 pytest.importorskip('matplotlib', reason='matplotlib is not installed')
 
@@ -84,16 +82,20 @@ def test_axes_say_quantity_and_unit():
 
 def test_prismatic_joints_have_units_of_their_own():
     model = RobotModel.from_urdf(robots.OTHER_JOINTS)
-    axes = drawn(plot_efforts(model, results_of(model)))
+    figure = plot_efforts(model, results_of(model))
+    assert figure.get_suptitle() == 'swing.csv: joint efforts: rail'
+    axes = drawn(figure)
     assert [place.get_ylabel() for place in axes] == ['Q [N]', 'Q′ [N/s]', 'Q″ [N/s²]']
-    assert axes[1].get_title() == 'rail: Force rate Q′'
+    assert axes[1].get_title() == 'Force rate Q′'
 
 
 def test_limits_are_drawn_and_the_worst_place_is_marked():
     bounds = motion_limits(MODEL, {'elbow': {'acceleration': 1.5}})
     violations = find_violations(MODEL, bounds, RESULTS.motion, RESULTS.effort)
     (worst,) = [v for v in violations if v.quantity == 'acceleration']
-    axes = drawn(plot_joint(MODEL, RESULTS, 'elbow', bounds, violations))
+    figure = plot_joint(MODEL, RESULTS, 'elbow', bounds)
+    assert figure.get_suptitle() == 'swing.csv: elbow'
+    axes = drawn(figure)
     assert limits_drawn(axes[0]) == [-2.0, 2.0]
     assert limits_drawn(axes[2]) == [-1.5, 1.5]
     assert limits_drawn(axes[3]) == []
@@ -102,22 +104,21 @@ def test_limits_are_drawn_and_the_worst_place_is_marked():
 
 
 def test_portrait_shows_the_effort_over_its_rate_in_the_box_of_the_limits():
-    bounds = motion_limits(MODEL, {'elbow': {'effort_dot': 4.0}})
-    worst = Violation('effort_dot', 'elbow', RESULTS.effort[7, 1, 1], 4.0, 7)
-    _, elbow = drawn(plot_portraits(MODEL, RESULTS, bounds, violations=[worst]))
+    bounds = motion_limits(MODEL, {'elbow': {'effort_dot': 0.5}})
+    _, elbow = drawn(plot_portraits(MODEL, RESULTS, bounds))
     ((x, y),) = curves(elbow)
     np.testing.assert_array_equal(x, RESULTS.effort[:, 1, 1])
     np.testing.assert_array_equal(y, RESULTS.effort[:, 0, 1])
     assert limits_drawn(elbow) == [-50.0, 50.0]
     walls = [line.get_xdata()[0] for line in elbow.lines if len(line.get_xdata()) == 2]
-    assert {-4.0, 4.0} <= set(walls)
-    assert crosses(elbow) == [(RESULTS.effort[7, 1, 1], RESULTS.effort[7, 0, 1])]
+    assert {-0.5, 0.5} <= set(walls)
+    worst = np.abs(RESULTS.effort[:, 1, 1]).argmax()
+    assert crosses(elbow) == [(RESULTS.effort[worst, 1, 1], RESULTS.effort[worst, 0, 1])]
 
 
 def test_motor_side_shows_deflections_and_motors_with_their_limits():
     bounds = motor_limits(ACTUATORS, {'elbow': {'motor_velocity': 0.9, 'deflection': 0.01}})
-    violations = find_motor_violations(ACTUATORS, bounds, RESULTS.motors)
-    figure = plot_motors(MODEL, RESULTS, bounds, violations=violations)
+    figure = plot_motors(MODEL, RESULTS, bounds)
     axes = {place.get_title(): place for place in drawn(figure)}
     # The shoulder is rigid, so it has no deflection.
     assert sorted(title for title in axes if 'Deflection' in title) == [
@@ -133,17 +134,18 @@ def test_motor_side_shows_deflections_and_motors_with_their_limits():
 
 
 def test_energy_closes_without_friction_and_shows_what_friction_takes():
-    balance = energy_balance(checked_results(RESULTS, MODEL), MODEL)
-    assert np.abs(balance.other).max() < 1e-12 * np.abs(balance.power).max()
+    _, balance = drawn(plot_energy(MODEL, RESULTS))
+    (_, power), (_, rate), (_, other) = curves(balance)
+    np.testing.assert_array_equal(other, power - rate)
+    assert np.abs(other).max() < 1e-12 * np.abs(power).max()
     rubbing = MODEL.with_friction({'elbow': friction.Viscous(0.7)})
     results = results_of(rubbing)
-    balance = energy_balance(checked_results(results, rubbing), rubbing)
-    np.testing.assert_allclose(
-        balance.other, 0.7 * results.motion[:, 1, 1] ** 2, atol=1e-12
-    )
-    energy, power = drawn(plot_energy(rubbing, results))
-    np.testing.assert_array_equal(curves(energy)[0][1], balance.kinetic)
-    np.testing.assert_array_equal(curves(power)[2][1], balance.other)
+    energy, balance = drawn(plot_energy(rubbing, results))
+    _, _, (_, other) = curves(balance)
+    np.testing.assert_allclose(other, 0.7 * results.motion[:, 1, 1] ** 2, atol=1e-12)
+    (_, kinetic), (_, potential), (_, total) = curves(energy)
+    np.testing.assert_allclose(kinetic, kinetic_energy(MODEL, results.motion)[:, 0])
+    np.testing.assert_array_equal(total, kinetic + potential)
 
 
 def test_what_is_unknown_is_a_gap_and_an_order_that_is_unknown_is_left_out():
@@ -155,9 +157,9 @@ def test_what_is_unknown_is_a_gap_and_an_order_that_is_unknown_is_left_out():
     np.testing.assert_array_equal(
         np.isnan(curves(axes[4])[0][1]).nonzero()[0], range(50, 60)
     )
-    with_gaps = replace(RESULTS, motion=motion, effort=effort)
-    balance = energy_balance(checked_results(with_gaps, MODEL), MODEL)
-    np.testing.assert_array_equal(np.isnan(balance.rate).nonzero()[0], range(50, 60))
+    _, power = drawn(plot_energy(MODEL, replace(RESULTS, motion=motion, effort=effort)))
+    _, (_, rate), _ = curves(power)
+    np.testing.assert_array_equal(np.isnan(rate).nonzero()[0], range(50, 60))
 
 
 def test_names_are_no_mathematics(tmp_path):
@@ -166,20 +168,27 @@ def test_names_are_no_mathematics(tmp_path):
 
 
 def test_limits_far_away_leave_the_curve_visible():
-    curve = [np.array([-1.0, 1.0])]
-    assert shown_range(curve, Range(-100.0, 100.0)) == shown_range(curve, Range())
-    low, high = shown_range(curve, Range(-2.0, 2.0))
-    assert low < -2.0
-    assert high > 2.0
-    low, high = shown_range([np.full(3, 5.0)], Range())
-    assert low < 5.0 < high
+    # Of the elbow at most 0.5 rad, 1 rad/s and 2 rad/s^2.
+    def ranges(**limits):
+        bounds = motion_limits(MODEL, {'elbow': limits})
+        return [
+            axes.get_ylim() for axes in drawn(plot_joint(MODEL, RESULTS, 'elbow', bounds))
+        ]
+
+    near, far = ranges(acceleration=4.0, jerk=9.0), ranges(acceleration=100.0)
+    assert near[:2] == far[:2]
+    assert near[2][0] < -4.0 and near[2][1] > 4.0 and near[3][1] > 9.0
+    assert -2.5 < far[2][0] < -2.0
+    still = results_of(MODEL, amplitude=0.0)
+    low, high = drawn(plot_joint(MODEL, still, 'elbow'))[0].get_ylim()
+    assert low < 0.0 < high
 
 
 @pytest.mark.parametrize(
     ('change', 'what'),
     [
         ({'times': RESULTS.times[::-1]}, 'times decrease'),
-        ({'motion': np.full((201, 3, 2), np.nan)}, 'no positions'),
+        ({'motion': np.full((201, 3, 2), np.nan)}, "position of joint 'shoulder' is nan"),
     ],
 )
 def test_results_that_cannot_be_drawn_are_refused(change, what):

@@ -212,3 +212,22 @@ def test_path_that_must_be_followed_fast_is_refused_with_what_its_weight_needs()
             )
             break
     assert kept.factor == 1.0 and kept.duration == 2.0 * factor
+
+
+@pytest.mark.slow
+def test_limits_of_joints_that_loops_move_are_in_the_law():
+    description = share_file('urdf/five_bar.urdf').read_text()
+    knees = ('knee_front', 'knee_back')
+    for knee in knees:
+        own = f'<joint name="{knee}" type="{{}}">'
+        limit = '<limit lower="-3.1" upper="3.1" velocity="2" effort="9" acceleration="8"/>'
+        given = own.format('continuous'), own.format('revolute') + limit
+        assert given[0] in description
+        description = description.replace(*given)
+    description = description.replace('<robot ', '<robot version="1.2" ')
+    model = RobotModel.from_urdf(description)
+    ends = np.full((4, 2), np.nan)
+    path = fit_spline([0.0, 1.0], [[0.4, -0.3], [-0.3, 0.4]], start=ends, end=ends)
+    result = retime(model, path, intervals=16)
+    assert result.limiting.name in knees and result.repair < 1.01
+    assert violations(model, model.limits, result.motion, 503) == ()

@@ -13,7 +13,6 @@ from support.records import changed
 from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators import find_motor_violations, motor_limits, motor_motion
 from hodyn_ros.errors import (
-    ActuatorError,
     DeflectionError,
     MotionError,
 )
@@ -123,7 +122,7 @@ def test_kinematic_limits_give_the_factor_in_closed_form():
 def test_no_slower_motion_exceeds_limits_be_it_in_a_narrow_band_of_speeds(seed):
     random = np.random.default_rng(seed)
     motion = random.normal(size=(1, 5, 2)) * random.choice([0.1, 1.0, 10.0], (1, 5, 2))
-    factors = np.geomspace(0.03, 30.0, 4001)
+    factors = np.append(np.geomspace(0.03, 30.0, 4001), 1e9)  # the last one is rest
     played = motion / factors[:, None, None] ** np.arange(5)[:, None]
     effort = inverse_dynamics(TWO_LINK, played)
     # Low enough to be exceeded at times, but kept at the last of the factors and at this one.
@@ -297,12 +296,19 @@ def test_peaks_between_samples_are_found():
     assert result.factor == pytest.approx(2.0, rel=2e-9)
 
 
-def test_joints_with_damping_are_refused():
-    driven = actuators.Actuators(
-        PANDA, {'panda_joint2': actuators.SeriesElastic(100.0, 0.1, damping=1.0)}
-    )
-    with pytest.raises(ActuatorError, match='damping .*panda_joint2'):
-        uniform_scaling(PANDA, np.zeros((2, 6, 7)), unlimited(7), actuators=driven)
+def test_joints_with_damping_are_scaled_by_what_their_motors_do():
+    drives = {'panda_joint2': actuators.SeriesElastic(800.0, 0.5, damping=2.0)}
+    driven = actuators.Actuators(PANDA, drives)
+    limits = actuators.motor_limits(driven, {'panda_joint2': {'motor_velocity': 0.7}})
+    t, k = np.linspace(0.0, 2.0, 101)[:, None, None], np.arange(6)[:, None]
+    motion = 0.4 * 2.0**k * np.sin(2.0 * t + 0.5 * np.pi * k) * np.ones(7)
+    given = {'actuators': driven, 'motor_limits': limits}
+    c = uniform_scaling(PANDA, motion, unlimited(7), **given).factor
+    for factor, expected in ((1.0001 * c, 0), (0.9999 * c, 1)):
+        slower = motion / factor**k
+        motors = actuators.motor_motion(driven, slower)
+        found = actuators.find_motor_violations(driven, limits, motors)
+        assert len(found) == expected
 
 
 def test_orders_that_are_missing_are_named():

@@ -75,9 +75,9 @@ WRONG = {
     ),
     'hysteresis of 1 N m': Wrong('hysteresis of all joints', hysteresis=1.0),
     'payload that is not asked for': Wrong(
-        'a payload (+1.2 kg) at panda_link8', groups=GROUPS[1:]
+        'a payload of 1.2 kg at panda_link8', groups=GROUPS[1:]
     ),
-    'torques 2 ms late': Wrong('efforts that come late (+', delay=2e-3),
+    'torques 2 ms late': Wrong('efforts that come 2 ms late', delay=2e-3),
 }
 
 

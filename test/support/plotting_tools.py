@@ -98,7 +98,7 @@ def identification_of(
     rest = missing / 6.0, missing / 24.0, np.nan * missing
     residuals = (Residual(name, 'effort', missing, *(missing / k for k in (4, 48, 96))),)
     unseen = (Residual(f'/home/of/{name}', 'motor', missing, *rest),)
-    doubt = Doubt(missing, (), np.zeros(2), False)
+    doubt = Doubt(missing, (), np.zeros(2), False, np.ones(2))
     return Identification(
         model,
         None,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.interpolate import BPoly
+from scipy.interpolate import BPoly, make_interp_spline
 
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory import fit_spline
@@ -212,6 +212,27 @@ def test_few_values_are_met_by_the_polynomial_of_lowest_degree(few):
     expected = np.stack([polynomial.deriv(k)(t - 3.0) for k in range(5)], axis=1)[..., None]
     np.testing.assert_allclose(spline(t), expected, atol=1e-12)
     assert spline.given[:, 1:].sum() == len(more)
+
+
+# Many waypoints, which are solved in windows
+
+
+@pytest.mark.parametrize('rate', [1.0, 100.0])
+def test_spline_through_many_positions_is_that_of_scipy(rate):
+    rng = np.random.default_rng(4)
+    times = np.cumsum(rng.uniform(0.5, 1.5, 3000)) / rate
+    positions = np.sin(times[:, None] * rate / [3.0, 20.0])
+    ends = [(k, np.zeros(2)) for k in range(1, 5)]
+    expected = make_interp_spline(times, positions, 9, bc_type=(ends, ends))
+    spline = fit_spline(times, positions)
+    t = np.sort(rng.uniform(times[0], times[-1], 5000))
+    for k in range(5):
+        right = expected(t, k)
+        largest = np.abs(right).max()
+        np.testing.assert_allclose(
+            spline(t, k)[:, k], right, rtol=0.0, atol=1e-10 * largest
+        )
+    assert not spline.states[[0, -1], 1:].any()
 
 
 # Errors

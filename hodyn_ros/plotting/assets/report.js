@@ -80,10 +80,11 @@
       };
     });
     // Two standard deviations to either side, behind the curve.
-    const edges = (panel.band || []).map((edge, i) => {
-      edge.values = edge.values || { x: decoded(edge.x), y: decoded(edge.y) };
+    const edges = panel.band.map((edge, i) => {
+      edge.values = edge.values || decoded(edge);
       return {
-        ...edge.values,
+        x: panel.curves[0].values.x,
+        y: edge.values,
         type: 'scatter',
         mode: 'lines',
         line: { color: look.curves[0], width: 0 },
@@ -164,7 +165,7 @@
     renew();
   };
 
-  const panelOf = (plot) => report.panels[Number(plot.dataset.picture)];
+  const panelOf = (plot) => report.panels[plots.indexOf(plot)];
 
   // The time of the robot, as a line in every picture over time.
   const mark = (plot) => {

@@ -15,7 +15,6 @@ from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.names import listed
 from hodyn_ros.ros.base.conversions import along, check_finite, fill, flat, read_rows
-from hodyn_ros.streams import motors as streams
 from hodyn_ros.streams.timeline import NANOSECONDS
 
 POSITION_FIELDS = ('position', 'velocity', 'acceleration')
@@ -24,8 +23,8 @@ TORQUE_FIELDS = ('torque', 'torque_dot')
 STIFFNESS_FIELDS = ('stiffness', 'stiffness_dot', 'stiffness_ddot')
 
 
-class MotorMessages(streams.MotorStream):
-    """Motor references of a stream of samples, and the message that holds them.
+class MotorMessages:
+    """Motor references of a stream of samples.
 
     Parameters
     ----------
@@ -33,7 +32,7 @@ class MotorMessages(streams.MotorStream):
     """
 
     def __init__(self, actuators: Actuators) -> None:
-        super().__init__(actuators)
+        self._actuators = actuators
         self._message = motor_message(MotorReference, actuators)
         self._message.header.frame_id = actuators.model.base_link
 

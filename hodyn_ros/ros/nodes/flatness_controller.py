@@ -33,7 +33,7 @@ from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.messages import BeginElastic
-from hodyn_ros.streams.control_loop import Answer, ControlLoop
+from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
 from hodyn_ros.streams.inputs import LINKS, MOTORS
 from hodyn_ros.streams.laws import controlled_robot, make_laws
 from hodyn_ros.streams.motion_stream import TRAJECTORY
@@ -171,7 +171,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         except Exception as failure:
             self.hold_back('observed state', failure)
 
-    def _publish(self, answer: Answer) -> None:
+    def _publish(self, answer: ControlStep) -> None:
         message, laws = self._message, self.control.ready()
         # A message again and again: making one takes longer.
         if self._names is not laws.names:

@@ -33,6 +33,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.limits import find_motor_violations
+from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import (
     HodynError,
@@ -599,17 +600,19 @@ class HodynNode(RobotNode[NodeSettings]):
         self, robot: Robot, motion: Array, effort: Array, stamp: int, source: int
     ) -> None:
         """Publish what the motors do, or say why not."""
-        stream, drives = self._motors, robot.drives
-        assert stream is not None and drives is not None
+        messages, drives = self._motors, robot.drives
+        assert messages is not None and drives is not None
         health = self.diagnostics.motors
         stiffness = drives.default_stiffness()
         stiffness.update(self._stiffness.at(stamp, stiffness))
         try:
-            motors = stream.motors(motion, effort, stamp, source, stiffness)
+            motors = motor_motion(
+                drives.actuators, motion, effort, stiffness=stiffness, order=None
+            )
         except HodynError as error:
             self.hold_back('motor reference', error, health)
             return
-        self._motor_publisher.publish(stream.message(motors, stamp, source))
+        self._motor_publisher.publish(messages.message(motors, stamp, source))
         violations = find_motor_violations(drives.actuators, drives.limits, motors)
         health.published(
             0.0, [f'{item.quantity} of {item.joint_name}' for item in violations]
@@ -675,8 +678,6 @@ class HodynNode(RobotNode[NodeSettings]):
         self._base.clear()
         self._transitions.clear()
         self._stiffness.clear()
-        if self._motors is not None:
-            self._motors.reset()
         self._measured.reset()
         self._identification.clear()
         self._last_tick = None

@@ -88,11 +88,6 @@ Response = ComputeInverseDynamics.Response
 # Parts of a segment between two waypoints at which a motion is compared with its limits too.
 _LOOKS = (np.arange(16) + 0.5) / 16
 
-# Longest step along which the deflection of a joint with a damper is followed [s].
-_DAMPER_STEP = 0.01
-_SHORTEST_STEP = 1e-6
-_LEAST_STEPS = 4  # in a segment between two waypoints
-
 MOST_SAMPLES = 100_000  # in one answer
 
 AT_REST = (
@@ -469,46 +464,18 @@ def _motors(
     MotorMotion
         Rows (N, K, m).
     """
-    drives, instants = robot.drives, times
+    drives = robot.drives
     assert drives is not None
     actuators = drives.actuators
     wanted = {
         **drives.default_stiffness((len(times),)),
         **requested_stiffness(stiffness, drives.stiffness, times),
     }
-    if curve is None:
-        return motor_motion(
-            actuators, motion, effort, stiffness=wanted, times=times, order=None
-        )
-    if any(item.actuator.needs_times for item in actuators.driven):
-        # Joints with dampers remember all of the motion, not only what is asked for.
-        instants = _steps(curve, times)
-        wanted = {
-            name: np.stack([np.interp(instants, times, row) for row in series.T], axis=-1)
-            for name, series in wanted.items()
-        }
-    # With the fifth derivative the torques of the motors have a rate.
-    motion = curve(instants, len(MOTION_FIELDS))
-    effort = inverse_dynamics(robot.model, motion)
-    motors = motor_motion(actuators, motion, effort, stiffness=wanted, times=instants)
-    chosen = np.searchsorted(instants, times)
-    return MotorMotion(*(values[chosen] for values in motors))
-
-
-def _steps(curve: PiecewiseMotion, times: Array) -> Array:
-    """Instants from the start of a motion to the last of `times`, which are among them."""
-    knots = curve.times
-    counts = np.ceil(np.diff(knots) / _DAMPER_STEP).clip(_LEAST_STEPS).astype(int)
-    pieces = zip(knots, knots[1:], counts)
-    between = np.concatenate([np.linspace(*piece, endpoint=False) for piece in pieces])
-    # What lies beside a wanted instant would only add its rounding.
-    padded = np.concatenate([[-np.inf], times, [np.inf]])
-    place = np.searchsorted(times, between)
-    is_apart = (
-        np.minimum(between - padded[place], padded[place + 1] - between) > _SHORTEST_STEP
-    )
-    between = between[is_apart & (between < times[-1])]
-    return np.sort(np.concatenate([between, times]))
+    order = None
+    if curve is not None:  # with the fifth derivative the torques of the motors have a rate
+        order, motion = 0, curve(times, len(MOTION_FIELDS))
+        effort = inverse_dynamics(robot.model, motion)
+    return motor_motion(actuators, motion, effort, stiffness=wanted, order=order)
 
 
 def _describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot) -> None:

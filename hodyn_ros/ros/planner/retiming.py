@@ -174,6 +174,6 @@ def _limit_messages(item: Limiting | None, start: float = 0.0) -> list[LimitViol
     """What limits a motion that begins at a time, if it is known."""
     if item is None:
         return []
-    quantity, name, sample, value, limit, time = item
-    violation = Violation(quantity, name, value, limit, sample)
+    violation = Violation(item.quantity, item.name, item.value, item.limit, 0)
+    time = item.time
     return [violation_message(violation, 0.0 if time is None else time - start)]
