@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hodyn_ros.actuators import Actuators
 from hodyn_ros.control import (
@@ -18,7 +18,7 @@ from hodyn_ros.control import (
     make_controller,
     motor_gains,
 )
-from hodyn_ros.control.controller import friction_of, joint_gains
+from hodyn_ros.control.controller import friction_of
 from hodyn_ros.control.values import middle_of_range, shifted
 from hodyn_ros.dynamics import gravity_effort, inverse_dynamics
 
@@ -58,10 +58,9 @@ class RigidComputedTorque(Controller):
 
     orders = 3
 
-    def __init__(self, actuators: Actuators, poles: ArrayLike, **options: Any) -> None:
+    def __init__(self, actuators: Actuators, bandwidth: float, **options: Any) -> None:
         super().__init__(actuators.model, actuators, **options)
-        names = self.model.joint_names
-        self.gains = joint_gains(names, [2] * len(names), poles)
+        self.gains = np.array([[bandwidth**2], [2.0 * bandwidth]])
 
     def _demand(self, reference: Array, state: Array) -> Array:
         motion = np.empty((3, self.model.n_joints))

@@ -116,7 +116,7 @@ void messages_are_taken_by_the_names_of_joints()
   CHECK(read(kStart) == Refusal::overtaken);
   CHECK(read(kStart - 100 * kTick) == Refusal::stale);
   joints[0] = "c";
-  CHECK(read(kStart + kTick) == Refusal::other_robot);
+  CHECK(read(kStart + kTick) == Refusal::other_joint);
 }
 
 void a_motion_goes_through_its_samples()
@@ -146,7 +146,7 @@ void a_motion_goes_through_its_samples()
     CHECK(std::abs(motion[0] - expected) < 1e-9);
   }
   joints[0] = "b";
-  CHECK(read().find("lacks the joint a") != std::string::npos);
+  CHECK(read().find("names a joint that is not of this robot: b") != std::string::npos);
 }
 
 void a_motion_without_a_stamp_begins_after_it_was_read()

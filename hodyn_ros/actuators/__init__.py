@@ -1,20 +1,33 @@
 """Actuators between motors and joints: rigid drives, series elastic, variable stiffness.
 
-A new law of springs goes into `springs`, a new mechanism of variable stiffness into
-`vsa.mechanisms`; what they are called in parameters stands in `config`.
+A new law of springs goes into `springs`, a new mechanism of variable stiffness into `mechanisms`
+and `kernels`; what they are called in parameters stands in `config`.
 """
 
-from hodyn_ros.actuators.actuator import Actuator, Motors, RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
+from hodyn_ros.actuators.drives import (
+    Actuator,
+    Motors,
+    RigidDrive,
+    SeriesElastic,
+    VariableStiffness,
+)
 from hodyn_ros.actuators.limits import (
     MotorLimits,
     find_motor_violations,
     motor_limits,
     spring_deflections,
 )
+from hodyn_ros.actuators.mechanisms import (
+    AwasII,
+    DlrBavs,
+    Elastic,
+    Qbmove,
+    VsaModel,
+    vsa_model,
+)
 from hodyn_ros.actuators.motors import MotorMotion, motor_motion
-from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import (
     CubicSpring,
     LinearSpring,
@@ -22,14 +35,6 @@ from hodyn_ros.actuators.springs import (
     Spring,
     TableSpring,
 )
-from hodyn_ros.actuators.vsa.mechanisms import (
-    AwasII,
-    DlrBavs,
-    HyperbolicPair,
-    Qbmove,
-    vsa_model,
-)
-from hodyn_ros.actuators.vsa.model import Elastic, VariableStiffness, VsaModel
 
 __all__ = [
     'Actuator',
@@ -38,7 +43,6 @@ __all__ = [
     'CubicSpring',
     'DlrBavs',
     'Elastic',
-    'HyperbolicPair',
     'LinearSpring',
     'MotorLimits',
     'MotorMotion',

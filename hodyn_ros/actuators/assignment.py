@@ -1,32 +1,25 @@
 """Actuators of a whole robot: which joint has which, and what their motors are called.
 
-Joints may be rigid, series elastic or of variable stiffness, mixed as the robot has them. Those
-that the kernels know are grouped: they are computed in one call.
+Joints may be rigid, series elastic or of variable stiffness, mixed as the robot has them.
 """
 
 from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators import kernels
-from hodyn_ros.actuators.actuator import Actuator, RigidDrive, friction_laws, of_joint
-from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.actuators.springs import LinearSpring
-from hodyn_ros.actuators.vsa.model import VariableStiffness
+from hodyn_ros.actuators.drives import Actuator, DriveArrays, RigidDrive
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.kinematics.closing import constraints_of
-from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.typing import Array, Indices
+from hodyn_ros.typing import Indices
 
 
 class DrivenJoint(NamedTuple):
@@ -38,61 +31,6 @@ class DrivenJoint(NamedTuple):
     motors: slice
     """Indices of its motors."""
     actuator: Actuator
-
-
-class SingleMotors:
-    """Joints with one motor: rigid and series elastic ones. Indices are those among them.
-
-    Attributes
-    ----------
-    inertia : ndarray, shape (s,)
-    stiffness : ndarray, shape (s,)
-        Of linear springs; infinite for all other joints.
-    own : list of DrivenJoint
-        Joints with dampers, or with a law of the user's own.
-    is_elastic : bool
-        Whether one of them has a spring.
-    friction : JointFriction or None
-        Of all motors that the kernels know.
-    """
-
-    def __init__(self, actuators: Actuators) -> None:
-        self._actuators = actuators
-        items = [item for item in actuators.driven if type(item.actuator) in _SINGLE]
-        self.inertia = np.array([item.actuator.motor_inertias[0] for item in items])
-        self.stiffness = np.full(len(items), np.inf)
-        self.own: list[DrivenJoint] = []
-        self.is_elastic = False
-        for place, item in enumerate(items):
-            actuator = item.actuator
-            if isinstance(actuator, SeriesElastic):
-                self.is_elastic = True
-                if type(actuator.spring) is LinearSpring:
-                    self.stiffness[place] = actuator.spring.stiffness
-                if actuator.damping or actuator.spring.block is None:
-                    self.own.append(item)
-        friction: dict[int, FrictionLaw] = {}
-        for item in (*items, *actuators.variable):
-            laws = enumerate(friction_laws(item.actuator), item.motors.start)
-            friction.update((motor, law) for motor, law in laws if law is not None)
-        self.friction = JointFriction(friction) if friction else None
-
-    def deflections(self, torque: Array) -> Array:
-        """Deflections (..., K, n) of springs by joint torques; zero for rigid joints.
-
-        All joints have one motor.
-        """
-        *batch, K, n = torque.shape
-        theta, tau = np.empty(torque.shape), np.empty((*batch, max(K - 2, 0), n))
-        delta = np.zeros(torque.shape)
-        stiffness = np.empty((*batch, 0, K))
-        self._actuators.drive(np.zeros(torque.shape), torque, stiffness, theta, tau, delta)
-        return delta
-
-    def add_friction(self, velocity: Array, torque: Array) -> None:
-        """Add friction (..., T, m) of motors with these velocities to their torques, in place."""
-        if self.friction and torque.shape[-2]:
-            torque += np.swapaxes(self.friction(np.swapaxes(velocity, -1, -2)), -1, -2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +60,6 @@ class Actuators:
 
     model: RobotModel
     by_joint: Mapping[str, Actuator]
-    quick: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, RobotModel):
@@ -164,47 +101,19 @@ class Actuators:
         )
 
     @cached_property
+    def arrays(self) -> DriveArrays:
+        """All drives as arrays."""
+        return DriveArrays(tuple(self.by_joint.values()), self.model)
+
+    @property
     def joint_of_motor(self) -> Indices:
         """Index of the joint that each motor moves, shape (m,)."""
-        counts = [item.motors.stop - item.motors.start for item in self.driven]
-        joints = np.repeat(np.arange(len(counts)), counts)
-        joints.setflags(write=False)
-        return joints
-
-    @cached_property
-    def others(self) -> tuple[DrivenJoint, ...]:
-        """Joints that have not one motor."""
-        return tuple(item for item in self.driven if type(item.actuator) not in _SINGLE)
+        return self.arrays.joint_of_motor
 
     @cached_property
     def variable(self) -> tuple[DrivenJoint, ...]:
-        """Those of variable stiffness among the others that the kernels know."""
-        return tuple(item for item in self.others if _block(item.actuator) is not None)
-
-    @cached_property
-    def single(self) -> SingleMotors:
-        """Joints with one motor."""
-        return SingleMotors(self)
-
-    @cached_property
-    def kernel(self) -> kernels.ElasticKernel:
-        """Kernel for the joints that the kernels know."""
-        blocks = (_block(item.actuator) for item in self.driven)
-        return kernels.drive(any(block and kernels.bends(block[2:]) for block in blocks))
-
-    @cached_property
-    def known(self) -> tuple[Indices, Array]:
-        """Joints that the kernels know, as `kernels.drive` takes them.
-
-        Places (j, 3): their index, first motor, and where their numbers begin; and the numbers.
-        """
-        places: list[tuple[int, int, int]] = []
-        numbers: list[float] = []
-        for item in self.driven:
-            if (block := _block(item.actuator)) is not None:
-                places.append((item.joint, item.motors.start, len(numbers)))
-                numbers += block
-        return np.array(places, dtype=np.int64).reshape(-1, 3), np.array(numbers)
+        """Joints of variable stiffness."""
+        return tuple(self.driven[j] for j in self.arrays.variable)
 
     def __getitem__(self, joint_name: str) -> Actuator:
         """Actuator of a joint; a `JointNameError` if it is unknown."""
@@ -218,43 +127,6 @@ class Actuators:
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.model, dict(self.by_joint))
-
-    def drive(
-        self,
-        q: Array,
-        effort: Array,
-        stiffness: Array,
-        theta: Array,
-        tau: Array,
-        delta: Array,
-    ) -> None:
-        """Write motors (..., R, m), (..., T, m) and deflections (..., R, n), see `kernels.drive`.
-
-        Joints move by q (..., K, n) with efforts (..., E, n); the stiffness (..., v, R) is that of
-        the joints of variable stiffness.
-        """
-        *batch, R, n = delta.shape
-        N = prod(batch)
-        if not N:
-            return
-        for item in self.single.own:
-            with of_joint(self.model, item.joint):
-                torque = effort[..., :R, item.joint]
-                delta[..., item.joint] = item.actuator.deflection_series(torque)  # type: ignore[attr-defined]
-        rows = (
-            a.reshape(-1, a.shape[-1]) for a in (q, effort, stiffness, theta, tau, delta)
-        )
-        status = self.kernel(N, *self.known, *rows)
-        if status & ~kernels.NOT_FINITE:
-            # The joint that cannot have its torque or stiffness is to say so.
-            series = {
-                item.joint: stiffness[..., i, :] for i, item in enumerate(self.variable)
-            }
-            for item in self.driven:
-                j = item.joint
-                if _block(item.actuator) is not None:
-                    with of_joint(self.model, j):
-                        item.actuator.motors(q[..., j], effort[..., j], series.get(j))
 
     def check_suits(self, model: RobotModel) -> None:
         """Refuse a model that is not of the robot that the actuators were made for.
@@ -300,7 +172,7 @@ def _check_actuators(model: RobotModel, by_joint: object) -> None:
     check_mapping('The actuators are', by_joint, 'joint names to actuators', model)
     assert isinstance(by_joint, Mapping)
     for name, actuator in by_joint.items():
-        if not isinstance(actuator, Actuator):
+        if not isinstance(actuator, Actuator) or type(actuator) is Actuator:
             raise ActuatorError(
                 f'Joint {name!r}: the actuator is {actuator!r}, expected an Actuator such as '
                 'RigidDrive(), SeriesElastic(spring, motor_inertia) or '
@@ -345,22 +217,3 @@ def check_joint_names(
             f'The actuators name unknown joints: {listed(unknown)}{remark}; expected joints among '
             f'{listed(model.joint_names)}.'
         )
-
-
-# Derived classes may have overridden anything.
-_SINGLE = (RigidDrive, SeriesElastic)
-
-
-def _block(actuator: Any) -> list[float] | None:
-    """Numbers by which the kernels know an actuator: two inertias, and its springs."""
-    springs: Sequence[float]
-    if type(actuator) is RigidDrive:
-        springs = (kernels.RIGID,)
-    elif type(actuator) is SeriesElastic:
-        own = None if actuator.damping else actuator.spring.block
-        springs = (kernels.GIVEN,) if own is None else own.tolist()
-    elif type(actuator) is VariableStiffness:
-        springs = actuator.model.block.tolist()
-    else:
-        return None
-    return [*(*actuator.motor_inertias, 0.0)[:2], *springs]

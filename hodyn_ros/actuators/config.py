@@ -13,10 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators.actuator import Actuator, RigidDrive, of_joint
 from hodyn_ros.actuators.assignment import Actuators, check_joint_names
+from hodyn_ros.actuators.drives import (
+    Actuator,
+    RigidDrive,
+    SeriesElastic,
+    VariableStiffness,
+    of_joint,
+)
 from hodyn_ros.actuators.limits import MotorLimits, motor_limits
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.mechanisms import MODELS, PARAMETER_SETS, vsa_model
 from hodyn_ros.actuators.springs import (
     CubicSpring,
     LinearSpring,
@@ -24,8 +30,6 @@ from hodyn_ros.actuators.springs import (
     Spring,
     TableSpring,
 )
-from hodyn_ros.actuators.vsa.mechanisms import MODELS, PARAMETER_SETS, vsa_model
-from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ActuatorError, ModelError
 from hodyn_ros.model.friction import FrictionLaw, law_from_table

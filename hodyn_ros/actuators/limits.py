@@ -106,13 +106,11 @@ def spring_deflections(actuators: Actuators, motors: MotorMotion) -> Array:
         joints, and for a motor that does not turn with the joint, such as that of a pivot.
     """
     deflection: Array = motors.deflection[..., actuators.joint_of_motor]
-    for item in actuators.others:
+    for item in actuators.variable:
         turning = np.array(item.actuator.turns_with_joint)
         own = motors.position[..., item.motors]
-        # The deflection of the joint is that of the mean, see `Actuator.deflection`.
-        rest = (
-            own - own[..., turning].mean(axis=-1, keepdims=True) if turning.any() else own
-        )
+        # The deflection of the joint is the mean of the springs.
+        rest = own - own[..., turning].mean(axis=-1, keepdims=True)
         deflection[..., item.motors] = np.where(
             turning, deflection[..., item.motors] + rest, 0.0
         )

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, NoReturn, TypeGuard
 
 import numpy as np
-from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
-from hodyn_ros.actuators.actuator import (
-    Motors,
-    checked_finite,
-    in_units_of,
-    is_finite,
-    of_joint,
-)
-from hodyn_ros.actuators.assignment import Actuators, DrivenJoint, check_mapping
-from hodyn_ros.checks import checked_number, finite_array
+from hodyn_ros.actuators.assignment import Actuators, check_mapping
+from hodyn_ros.actuators.drives import SeriesElastic, in_units_of
+from hodyn_ros.checks import MOST_DERIVATIVES, checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, MotionError
@@ -91,13 +83,112 @@ def motor_motion(
     ActuatorError
         If something is missing or given for a joint that cannot use it.
     """
-    found = _quickly(actuators, motion, effort, wrench, stiffness, order)
-    if found is not None:
-        return found
-    q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
-    series = _stiffness_series(actuators, stiffness)
-    _warn_of_dampers(actuators, Q)
-    return _all_motors(actuators, q, Q, series, order)
+    arrays = actuators.arrays
+    q, Q = _motion_and_effort(actuators, motion, effort, wrench)
+    S = _stiffness(actuators, stiffness)
+    if order or order is False:
+        checked_number('The order', order, MotionError, least=0, whole=True)
+    given = [q, Q] if S is None else [q, Q, S]
+    if not q.shape[:-2] == Q.shape[:-2] == given[-1].shape[:-2]:
+        given = _broadcast(given)
+    moved = MotorMotion(*arrays.move(*given))
+    if order is not None and moved.torque.shape[-2] <= order:
+        _refuse_low_order(moved.position.shape[-2], order, q, Q, stiffness)
+    if arrays.is_damped:
+        _warn_of_dampers(actuators, Q)
+    return moved
+
+
+def _motion_and_effort(
+    actuators: Actuators,
+    motion: ArrayLike,
+    effort: ArrayLike | None,
+    wrench: Wrench | Sequence[Wrench] | None,
+) -> tuple[Array, Array]:
+    """Motion (..., K, n) and effort (..., E, n); whether they are finite `move` looks at."""
+    model = actuators.model
+    if effort is None:
+        # It checks the motion and what comes out.
+        Q = inverse_dynamics(model, motion, wrench)
+        return np.asarray(motion, dtype=np.float64), Q
+    if wrench is not None:
+        raise ActuatorError('Both effort and wrench are given; the effort must include it.')
+    q = motion if _is_plain(motion) else finite_array('The motion', motion, MotionError)
+    Q = effort if _is_plain(effort) else finite_array('The effort', effort, MotionError)
+    if (
+        q.ndim < 2
+        or q.shape[-1] != model.n_joints
+        or not 0 < q.shape[-2] <= MOST_DERIVATIVES
+    ):
+        checked_motion(model, motion, lowest_K=1)
+    if Q.ndim < 2 or Q.shape[-1] != model.n_joints or Q.shape[-2] < 1:
+        raise MotionError(
+            f'The effort has shape {Q.shape}, expected (..., E, {model.n_joints}) with E >= 1.'
+        )
+    return q, Q
+
+
+def _is_plain(values: ArrayLike) -> TypeGuard[Array]:
+    """Whether values are an array that needs no conversion."""
+    return type(values) is np.ndarray and values.dtype == np.float64
+
+
+def _stiffness(actuators: Actuators, given: Mapping[str, ArrayLike] | None) -> Array | None:
+    """Series (..., S, v) of the stiffness of the joints that can choose it; None without any."""
+    names = [item.name for item in actuators.variable]
+    if given is None and not names:
+        return None
+    if not isinstance(given, Mapping) or [*given] != names:
+        given = _checked_names(actuators, given)
+    found: list[Array] = []
+    for name in names:
+        what, values = f'Joint {name!r}: the stiffness', given[name]
+        series = values if _is_plain(values) else finite_array(what, values, ActuatorError)
+        if not series.shape or not series.shape[-1]:
+            raise ActuatorError(
+                f'{what} is {reprlib.repr(values)}, expected finite numbers of shape (..., S), '
+                'with its derivatives along the last axis.'
+            )
+        found.append(series)
+    if not found:
+        return None
+    if len({series.shape for series in found}) > 1:
+        S = min(series.shape[-1] for series in found)
+        found = [x[..., 0] for x in _broadcast([x[..., :S, None] for x in found])]
+    return np.stack(found, axis=-1)
+
+
+def _checked_names(
+    actuators: Actuators, given: Mapping[str, ArrayLike] | None
+) -> Mapping[str, ArrayLike]:
+    """Stiffness of all joints that can choose it, and no others; else it is refused."""
+    given = {} if given is None else given
+    kind = 'joint names to series, shape (..., S)'
+    check_mapping('The stiffness is', given, kind, actuators.model)
+    able = {item.name: item.joint for item in actuators.variable}
+    if unused := [name for name in given if name not in able]:
+        raise ActuatorError(
+            f'A stiffness is given for {listed(unused)}, whose actuators cannot choose it.'
+        )
+    if missing := [name for name in able if name not in given]:
+        units = {in_units_of(actuators.model, able[name], 'N m/rad') for name in missing}
+        raise ActuatorError(
+            f'The stiffness of {listed(missing)} is missing; expected its series, shape (..., S) '
+            f'[{" or ".join(sorted(units))}].'
+        )
+    return given
+
+
+def _broadcast(arrays: Sequence[Array]) -> list[Array]:
+    """Arrays with the same axes before the last two; a `MotionError` if they do not fit."""
+    leading = [x.shape[:-2] for x in arrays]
+    try:
+        batch = np.broadcast_shapes(*leading)
+    except ValueError:
+        raise MotionError(
+            f'The leading axes {listed(leading)} of motion, effort and stiffness do not fit.'
+        ) from None
+    return [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in arrays]
 
 
 def _warn_of_dampers(actuators: Actuators, Q: Array) -> None:
@@ -108,9 +199,9 @@ def _warn_of_dampers(actuators: Actuators, Q: Array) -> None:
     """
     E, worst = Q.shape[-2], (_DAMPED_ERROR, 0.0, '')
     for item in actuators.driven:
-        damping = getattr(item.actuator, 'damping', 0.0)
-        if damping and E > 1 and Q.size:
-            slowness = damping / item.actuator.spring.stiffness  # type: ignore[attr-defined]
+        drive = item.actuator
+        if isinstance(drive, SeriesElastic) and drive.damping and E > 1 and Q.size:
+            slowness = drive.slowness
             sizes = np.abs(Q[..., item.joint]).reshape(-1, E).max(axis=0)
             *terms, last = sizes * slowness ** np.arange(E)
             error = (last / max(terms)) ** (E / (E - 1)) if last else 0.0
@@ -126,316 +217,18 @@ def _warn_of_dampers(actuators: Actuators, Q: Array) -> None:
         )
 
 
-def _all_motors(
-    actuators: Actuators,
-    q: Array,
-    Q: Array,
-    stiffness: Mapping[int, Array],
-    order: int | None,
-) -> MotorMotion:
-    """Put together what all actuators compute."""
-    shapes = [array.shape[:-1] for array in stiffness.values()]
-    batch = _common_axes(q.shape[:-2], Q.shape[:-2], *shapes)
-    found = _by_their_own(actuators, q, Q, stiffness)
-    R = _common_orders(actuators, q.shape[-2], Q.shape[-2], stiffness, found)
-    theta, tau, delta = _by_kernels(actuators, q, Q, stiffness, batch, R)
-    T = tau.shape[-2]
-    for item, motors in found:
-        theta[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
-        tau[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
-        of_spring = item.actuator.deflection(q[..., item.joint], motors)
-        delta[..., item.joint] = of_spring[..., :R]
-    result = MotorMotion(theta, tau, delta)
-    if not is_finite(theta, tau):
-        _refuse_not_finite(actuators, result, q, Q, stiffness)
-    if order is not None and T <= order:
-        _refuse_low_order(actuators, R, order, q, Q, stiffness)
-    if not (batch or found) and T and Q.shape[-2] == q.shape[-2] - 2:
-        _offer(actuators, q.shape, R)
-    return result
-
-
-def _by_kernels(
-    actuators: Actuators,
-    q: Array,
-    Q: Array,
-    stiffness: Mapping[int, Array],
-    batch: tuple[int, ...],
-    R: int,
-) -> tuple[Array, Array, Array]:
-    """Positions, torques and deflections; what the kernels do not know is left to be filled in.
-
-    Shapes (*batch, R, m), (*batch, T, m) and (*batch, R, n).
-    """
-    single = actuators.single
-    T, m, n = max(R - 2, 0), actuators.n_motors, Q.shape[-1]
-    theta, tau, delta = (np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n)))
-    S = np.empty((*batch, len(actuators.variable), R))
-    for i, item in enumerate(actuators.variable):
-        S[..., i, :] = stiffness[item.joint][..., :R]
-    moved, needed = (
-        np.ascontiguousarray(np.broadcast_to(a, (*batch, *a.shape[-2:]))) for a in (q, Q)
-    )
-    actuators.drive(moved, needed, S, theta, tau, delta)
-    single.add_friction(theta[..., 1:-1, :], tau)
-    return theta, tau, delta
-
-
-def _by_their_own(
-    actuators: Actuators, q: Array, Q: Array, stiffness: Mapping[int, Array]
-) -> list[tuple[DrivenJoint, Motors]]:
-    """Motors of joints that the kernels do not know, each from its actuator."""
-    found = []
-    for item in actuators.others:
-        if item not in actuators.variable:
-            j = item.joint
-            with of_joint(actuators.model, j):
-                motors = item.actuator.motors(q[..., j], Q[..., j], stiffness.get(j))
-            found.append((item, motors))
-    return found
-
-
-def _common_orders(
-    actuators: Actuators,
-    K: int,
-    E: int,
-    stiffness: Mapping[int, Array],
-    found: Sequence[tuple[DrivenJoint, Motors]],
-) -> int:
-    """Orders that the positions of all motors have in common."""
-    orders = [K, E + 2]
-    if actuators.single.is_elastic or actuators.variable:
-        orders.append(E)
-    orders += [motors.position.shape[-1] for _, motors in found]
-    orders += [stiffness[item.joint].shape[-1] for item in actuators.variable]
-    return min(orders)
-
-
-def _refuse_not_finite(
-    actuators: Actuators,
-    motors: MotorMotion,
-    q: Array,
-    Q: Array,
-    stiffness: Mapping[int, Array],
-) -> None:
-    """Raise the error of the joint whose motors are out of all proportion."""
-    for item in actuators.driven:
-        own = (np.swapaxes(array[..., item.motors], -1, -2) for array in motors[:2])
-        causes = {'q': q[..., item.joint], 'effort': Q[..., item.joint]}
-        if item.joint in stiffness:
-            causes['stiffness'] = stiffness[item.joint]
-        with of_joint(actuators.model, item.joint):
-            checked_finite(item.actuator, Motors(*own), **causes)
-
-
-class _Quick(NamedTuple):
-    """What `_quickly` needs for motions of one shape: shapes, and compiled calls."""
-
-    effort: tuple[int, int]
-    position: tuple[int, int]
-    torque: tuple[int, int]
-    deflection: tuple[int, int]
-    drive: Callable[..., int]
-    friction: Callable[[Array, Array], None] | None
-    variable: tuple[str, ...]  # names of the joints of variable stiffness
-    stiffness: Array  # without such joints
-
-
-def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
-    """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
-    single, variable = actuators.single, actuators.variable
-    drive = actuators.kernel.compiled
-    if drive and not single.own:
-        (K, n), m = shape, actuators.n_motors
-        actuators.quick[shape] = _Quick(
-            (K - 2, n),
-            (R, m),
-            (R - 2, m),
-            (R, n),
-            partial(drive, 1, *actuators.known),
-            single.add_friction if single.friction else None,
-            tuple(item.name for item in variable),
-            np.empty((0, R)),
-        )
-
-
-def _quickly(
-    actuators: Actuators,
-    motion: Any,
-    effort: Any,
-    wrench: Any,
-    stiffness: Any,
-    order: object,
-) -> MotorMotion | None:
-    """Result for one sample in a control loop.
-
-    The compiled calls check shapes, ranges and numbers. None stands for what has to be looked at
-    more closely.
-    """
-    quick = (
-        None if order or type(motion) is not ndarray else actuators.quick.get(motion.shape)
-    )
-    if quick is None or (effort is not None and wrench is not None):
-        return None
-    given = effort
-    if given is None:
-        effort = inverse_dynamics(actuators.model, motion, wrench)
-    try:
-        if given is not None:
-            _require_plain(effort, quick.effort)
-        return _quick_sample(quick, motion, effort, stiffness)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return None
-
-
-def _quick_sample(
-    quick: _Quick, motion: Array, effort: Array, stiffness: Any
-) -> MotorMotion:
-    """See `_quickly`; what it raises stands for None."""
-    theta, tau, delta = empty(quick.position), empty(quick.torque), empty(quick.deflection)
-    S = quick.stiffness
-    if quick.variable or stiffness:
-        S = _quick_stiffness(quick.variable, stiffness, len(theta))
-    if quick.drive(motion, effort, S, theta, tau, delta):
-        raise ValueError
-    if quick.friction:
-        quick.friction(theta[1:-1], tau)
-        if not is_finite(tau):
-            raise ValueError
-    return tuple.__new__(MotorMotion, (theta, tau, delta))
-
-
-def _require_plain(values: Any, shape: tuple[int, ...]) -> None:
-    """Raise a `ValueError` for what is no plain array of this shape."""
-    if type(values) is not ndarray or values.shape != shape:
-        raise ValueError
-
-
-def _quick_stiffness(names: Sequence[str], given: Any, R: int) -> Array:
-    """Rows (v, R) of the stiffness of joints."""
-    if len(given) != len(names):
-        raise ValueError
-    S = empty((len(names), R))
-    for i, name in enumerate(names):
-        _require_plain(given[name], (R,))
-        S[i] = given[name]
-    return S
-
-
-def _motion_and_effort(
-    actuators: Actuators,
-    motion: ArrayLike,
-    effort: ArrayLike | None,
-    wrench: Wrench | Sequence[Wrench] | None,
-    order: object,
-) -> tuple[Array, Array]:
-    """Motion (..., K, n) and effort (..., E, n), checked, as is the order that is needed."""
-    if order is not None and order != 0:
-        checked_number('The order', order, MotionError, least=0, whole=True)
-    model = actuators.model
-    if effort is None:
-        # It checks the motion and what comes out.
-        Q = inverse_dynamics(model, motion, wrench)
-        return np.asarray(motion, dtype=np.float64), Q
-    if wrench is not None:
-        raise ActuatorError('Both effort and wrench are given; the effort must include it.')
-    q = checked_motion(model, motion, lowest_K=1)
-    Q = finite_array('The effort', effort, MotionError)
-    if Q.ndim < 2 or Q.shape[-1] != model.n_joints or Q.shape[-2] < 1:
-        raise MotionError(
-            f'The effort has shape {Q.shape}, expected (..., E, {model.n_joints}) with E >= 1.'
-        )
-    _common_axes(q.shape[:-2], Q.shape[:-2])
-    return q, Q
-
-
-def _stiffness_series(
-    actuators: Actuators, stiffness: Mapping[str, ArrayLike] | None
-) -> dict[int, Array]:
-    """Series of the stiffness by the index of the joint, checked."""
-    able = {
-        item.name: item.joint for item in actuators.others if item.actuator.needs_stiffness
-    }
-    given = _by_joint(
-        actuators,
-        stiffness,
-        able,
-        'The stiffness is',
-        'series, shape (..., S)',
-        'A stiffness is given for {}, whose actuators cannot choose it.',
-    )
-    missing = [name for name, joint in able.items() if joint not in given]
-    if missing:
-        units = {in_units_of(actuators.model, able[name], 'N m/rad') for name in missing}
-        raise ActuatorError(
-            f'The stiffness of {listed(missing)} is missing; expected its series, shape (..., S) '
-            f'[{" or ".join(sorted(units))}].'
-        )
-    result = {}
-    for joint, values in given.items():
-        what = f'Joint {actuators.model.joint_names[joint]!r}: the stiffness'
-        result[joint] = finite_array(what, values, ActuatorError)
-        if result[joint].ndim < 1 or result[joint].shape[-1] < 1:
-            raise ActuatorError(
-                f'{what} is {reprlib.repr(values)}, expected finite numbers of shape (..., S), '
-                'with its derivatives along the last axis.'
-            )
-    return result
-
-
-def _by_joint(
-    actuators: Actuators,
-    given: Mapping[str, Any] | None,
-    able: Mapping[str, int],
-    what: str,
-    kind: str,
-    refusal: str,
-) -> dict[int, Any]:
-    """What is given by the names of joints that can use it, by their indices.
-
-    Parameters
-    ----------
-    actuators : Actuators
-    given : mapping of str to value, or None
-    able : mapping of str to int
-        Joints that can use it, with their indices.
-    what, kind : str
-        Begin and end the message about what is no mapping.
-    refusal : str
-        Message about joints that cannot use it, with {} for their names.
-    """
-    if given is None:
-        return {}
-    check_mapping(what, given, f'joint names to {kind}', actuators.model)
-    unused = [name for name in given if name not in able]
-    if unused:
-        raise ActuatorError(refusal.format(listed(unused)))
-    return {able[name]: value for name, value in given.items()}
-
-
-def _common_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Leading axes that shapes broadcast to; a `MotionError` if they do not."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise MotionError(
-            f'The leading axes {listed(shapes)} of motion, effort and stiffness do not fit.'
-        ) from None
-
-
 def _refuse_low_order(
-    actuators: Actuators,
     R: int,
     order: int,
     q: Array,
     Q: Array,
-    stiffness: Mapping[int, Array],
+    stiffness: Mapping[str, ArrayLike] | None,
 ) -> NoReturn:
     """Refuse input that does not determine the derivative of the motor torques that is needed."""
     what = f'Derivative {order} of the motor torques' if order else 'The motor torques'
     given = [f'a motion with K = {q.shape[-2]}']
-    for joint, series in stiffness.items():
-        name, S = actuators.model.joint_names[joint], series.shape[-1]
+    for name, series in (stiffness or {}).items():
+        S = np.shape(series)[-1]
         given += (
             [f'a stiffness of joint {name!r} with S = {S}'] if S == R < Q.shape[-2] else []
         )

@@ -1,17 +1,15 @@
-"""Laws of springs: torque as a strictly increasing function of the deflection, and its inverse.
+"""Springs: torque as an increasing function of the deflection, in pieces that are polynomials.
 
 The deflection is that of the motor against the joint, delta = theta - q, so that a positive one
-pushes the joint in its positive direction. A new law is a class derived from `Spring`; to be had
-by name in parameters, it is added to `SPRINGS` of `config`.
+pushes the joint in its positive direction. `LinearSpring`, `CubicSpring`, `PolynomialSpring` and
+`TableSpring` are ways to state the pieces; for any other law give a table of its points.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import polynomial
@@ -21,123 +19,88 @@ from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
 from hodyn_ros.checks import finite_array, first_not_finite, set_checked
 from hodyn_ros.errors import ActuatorError, DeflectionError
-from hodyn_ros.lie.jets import Jet, compose
 from hodyn_ros.typing import Array
-
-# Of the deflection at which the search for an end of an unlimited law begins.
-_MOST_DOUBLINGS = 1000
-
-# Bisection alone would need about 60 steps for a double, 1100 if it had to find its exponent too.
-_MOST_STEPS = 1200
-_TINY = 5e-324
 
 # The slope of a table may come this close to zero, as a fraction of the smaller secant beside an
 # interval.
 _FLATTEST = 0.1
 
 
-def increasing_root(
-    function: Callable[[Array], tuple[Array, Array]],
-    lower: Array,
-    upper: Array,
-    guess: Array | None = None,
-    value: Array | float = 0.0,
-) -> Array:
-    """Points at which increasing functions have given values: Newton's method within brackets.
-
-    A step that would leave the bracket, or that does not halve the one before, is replaced by a
-    bisection, so that the search always ends.
-
-    Parameters
-    ----------
-    function : callable
-        Gives values, which may be infinite, and slopes at points (...).
-    lower, upper : ndarray, shape (...)
-        Finite brackets with function(lower) <= value <= function(upper).
-    guess : ndarray, shape (...), optional
-        Where the search starts; by default in the middle.
-    value : ndarray, shape (...), or float
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Exact to rounding; the nearer bound where the value is not between both.
-    """
-    x = lower + 0.5 * (upper - lower) if guess is None else guess
-    low, high, x, _ = np.broadcast_arrays(lower, upper, x, value)
-    last, is_found = high - low, np.zeros(x.shape, dtype=bool)
-    with np.errstate(divide='ignore', invalid='ignore', over='ignore'):
-        for _ in range(_MOST_STEPS):
-            f, slope = function(x)
-            excess = f - value
-            low, high = np.where(excess <= 0.0, x, low), np.where(excess >= 0.0, x, high)
-            there = x - excess / np.where(slope > 0.0, slope, _TINY)
-            # A comparison with NaN is false, so that an unusable step becomes a bisection.
-            is_good = (there >= low) & (there <= high) & (2.0 * abs(there - x) <= abs(last))
-            there = np.where(is_good, there, low + 0.5 * (high - low))
-            # What is found stays: its further steps would be rounding.
-            last, x = there - x, np.where(is_found, x, there)
-            is_found |= abs(last) <= 4.0 * np.spacing(abs(x))
-            if is_found.all():
-                break
-    return x
-
-
-class Spring(ABC):
-    """A spring law f; derive from it for a law of one's own. Springs are immutable.
-
-    A law states its range and derivatives. Its slope must be positive in the whole range.
+class Spring:
+    """Increasing law of a spring; immutable. Make one with one of the derived classes.
 
     Attributes
     ----------
-    block : ndarray, optional
-        Numbers by which `kernels` knows the law; None for a law of one's own.
+    range : tuple of float
+        Lowest and highest admissible deflection [rad] or [m]; may be infinite.
+    torque_range : tuple of float
+        Torques at its ends [N m] or [N].
+    block : ndarray
+        The law as `kernels` reads it: a place for D / k of a damper, numbers of pieces and of
+        coefficients of each, smallest slope, knots, torques at the knots, the origins of the
+        pieces and their coefficients, lowest power first.
     """
 
-    block: ClassVar[Array | None] = None
+    range: tuple[float, float]
+    torque_range: tuple[float, float]
+    block: Array
 
-    @property
-    @abstractmethod
-    def range(self) -> tuple[float, float]:
-        """Lowest and highest admissible deflection [rad] or [m]; may be infinite."""
+    def _know(
+        self,
+        knots: ArrayLike,
+        torques: ArrayLike,
+        origins: ArrayLike,
+        law: ArrayLike,
+        least: float,
+    ) -> None:
+        """Take the law: coefficients (pieces, count) of the powers of x - origin, and so on."""
+        knots, torques, law = map(np.asarray, (knots, torques, law))
+        rest = (knots, torques, np.asarray(origins), law.ravel())
+        block = np.concatenate(([0.0, *law.shape, least], *rest))
+        for name, ends in (('range', knots), ('torque_range', torques)):
+            object.__setattr__(self, name, (float(ends[0]), float(ends[-1])))
+        object.__setattr__(self, 'block', block)
 
-    @abstractmethod
-    def derivatives(self, deflection: Array, order: int) -> Array:
+    def derivatives(self, deflection: ArrayLike, order: int) -> Array:
         """Torque and its derivatives (..., order + 1) with respect to deflections (...).
 
-        Entry j is the j-th derivative of f [N m/rad^j] or [N/m^j]. Deflections are not checked
-        against the range.
+        Entry j is the j-th derivative [N m/rad^j] or [N/m^j]. Deflections are not checked against
+        the range.
         """
+        x = np.asarray(deflection, dtype=np.float64)
+        series = np.zeros((*x.shape, order + 1))
+        series[..., 0], series[..., 1:2] = x, 1.0
+        return self._along(series)
 
-    def _inverse(self, torque: Array) -> Array:
-        """Deflections of torques that lie within `torque_range`."""
+    def series(self, deflection: ArrayLike) -> Array:
+        """Torque and its time derivatives along a moving deflection.
 
-        def law(x: Array) -> tuple[Array, Array]:
-            # Looking for an end may go far.
-            with np.errstate(over='ignore'):
-                values = self.derivatives(x, 1)
-            return values[..., 0], values[..., 1]
+        Parameters
+        ----------
+        deflection : array-like, shape (..., K)
+            Entry k is the k-th time derivative [rad/s^k] or [m/s^k].
 
-        ends = []
-        for end, sign in zip(self.range, (-1.0, 1.0)):
-            bound = np.full(torque.shape, end if np.isfinite(end) else sign)
-            for _ in range(0 if np.isfinite(end) else _MOST_DOUBLINGS):
-                is_short = sign * (torque - law(bound)[0]) > 0.0
-                if not is_short.any():
-                    break
-                bound[is_short] *= 2.0
-            ends.append(bound)
-        lower, upper = ends
-        return increasing_root(law, lower, upper, np.clip(0.0, lower, upper), torque)
+        Returns
+        -------
+        ndarray, shape (..., K)
+            [N m/s^k] or [N/s^k]
 
-    @property
-    def torque_range(self) -> tuple[float, float]:
-        """Torques at the ends of the range [N m] or [N]."""
-        lower, upper = (
-            float(self.derivatives(np.array(end), 0)[0]) if np.isfinite(end) else end
-            for end in self.range
+        Raises
+        ------
+        DeflectionError
+            If a deflection is outside of the range.
+        """
+        series = np.asarray(deflection, dtype=np.float64)
+        self.check(series[..., 0])
+        return self._along(series)
+
+    def _along(self, deflection: Array) -> Array:
+        result = np.empty(deflection.shape)
+        rows = (
+            np.ascontiguousarray(a).reshape(-1, a.shape[-1]) for a in (deflection, result)
         )
-        return lower, upper
+        kernels.laws(result[..., 0].size, self.block, *rows)
+        return result
 
     def deflection(self, torque: ArrayLike) -> Array:
         """Deflection (...) at which the spring has a torque (...) [N m] or [N].
@@ -147,22 +110,49 @@ class Spring(ABC):
         DeflectionError
             If the spring cannot have a torque; its attribute `sample` says which.
         """
-        values = np.asarray(torque, dtype=np.float64)
-        low, high = self.torque_range
-        self._refuse_outside('a torque', values, low, high, 'N m')
-        lower, upper = self.range
-        found: Array = np.clip(self._inverse(np.clip(values, low, high)), lower, upper)
-        return found
+        return self.deflection_series(np.asarray(torque, dtype=np.float64)[..., None])[
+            ..., 0
+        ]
+
+    def deflection_series(self, torque: ArrayLike) -> Array:
+        """Deflection and its time derivatives along a torque; the inverse of `series`.
+
+        Parameters
+        ----------
+        torque : array-like, shape (..., K)
+            Entry k is the k-th time derivative [N m/s^k] or [N/s^k].
+
+        Returns
+        -------
+        ndarray, shape (..., K)
+            [rad/s^k] or [m/s^k]
+
+        Raises
+        ------
+        DeflectionError
+            If the spring cannot have a torque; its attribute `sample` says which.
+        """
+        series = np.ascontiguousarray(torque, dtype=np.float64)
+        found, status = kernels.deflections(
+            self.block, series.reshape(-1, series.shape[-1])
+        )
+        if status:
+            self.check_torque(series[..., 0])
+        return found.reshape(series.shape)
 
     def check(self, deflection: ArrayLike) -> None:
         """Refusal of deflections (...) [rad] or [m] out of the range, with a `DeflectionError`."""
-        values = np.asarray(deflection, dtype=np.float64)
-        self._refuse_outside('a deflection', values, *self.range, 'rad')
+        self._refuse_outside('a deflection', deflection, *self.range, 'rad')
+
+    def check_torque(self, torque: ArrayLike) -> None:
+        """Refusal of torques (...) [N m] or [N] out of the range, with a `DeflectionError`."""
+        self._refuse_outside('a torque', torque, *self.torque_range, 'N m')
 
     def _refuse_outside(
-        self, what: str, values: Array, low: float, high: float, unit: str
+        self, what: str, given: ArrayLike, low: float, high: float, unit: str
     ) -> None:
         """Raise an error about the first value that is outside of its bounds, but for rounding."""
+        values = np.asarray(given, dtype=np.float64)
         slack = [ROUNDING * abs(end) if math.isfinite(end) else 0.0 for end in (low, high)]
         is_fine = (values >= low - slack[0]) & (values <= high + slack[1])
         if is_fine.all():
@@ -178,102 +168,13 @@ class Spring(ABC):
             sample=sample,
         )
 
-    def series(self, deflection: Array) -> Array:
-        """Torque and its time derivatives along a moving deflection.
 
-        Parameters
-        ----------
-        deflection : ndarray, shape (..., K)
-            Entry k is the k-th time derivative [rad/s^k] or [m/s^k].
-
-        Returns
-        -------
-        ndarray, shape (..., K)
-            [N m/s^k] or [N/s^k]
-
-        Raises
-        ------
-        DeflectionError
-            If a deflection is outside of the range.
-        """
-        deflection = np.asarray(deflection, dtype=np.float64)
-        self.check(deflection[..., 0])
-        x = Jet.along(deflection, -1)
-        return compose(Jet.along(self.derivatives(x[0], len(x) - 1), -1), x).array(-1)
-
-    def deflection_series(self, torque: Array) -> Array:
-        """Deflection and its time derivatives along a torque; the inverse of `series`.
-
-        Parameters
-        ----------
-        torque : ndarray, shape (..., K)
-            Entry k is the k-th time derivative [N m/s^k] or [N/s^k].
-
-        Returns
-        -------
-        ndarray, shape (..., K)
-            [rad/s^k] or [m/s^k]
-
-        Raises
-        ------
-        DeflectionError
-            If the spring cannot have a torque; its attribute `sample` says which.
-        """
-        tau = Jet.along(np.asarray(torque, dtype=np.float64), -1)
-        x = [self.deflection(tau[0])]
-        derivatives = Jet.along(self.derivatives(x[0], len(tau) - 1), -1)
-        for m in range(1, len(tau)):
-            # What is known of derivative m: all but the term of that of the deflection.
-            known = compose(derivatives, Jet([*x, np.zeros_like(x[0])]))[m]
-            x.append((tau[m] - known) / derivatives[1])
-        return Jet(x).array(-1)
-
-
-class _KnownSpring(Spring):
-    """A law that the kernels know."""
-
-    block: Array  # type: ignore[misc]
-
-    def _know(self, kind: int, *numbers: ArrayLike) -> None:
-        """Make the block of numbers; they follow range and torques at its ends."""
-        rest = np.concatenate([np.ravel(own) for own in numbers])
-        block = np.concatenate(([kind, *self.range, -np.inf, np.inf], rest))
-        object.__setattr__(self, 'block', block)
-        for i in (1, 2):
-            if np.isfinite(block[i]):
-                block[i + 2] = self.derivatives(block[i], 0)[0]
-
-    @property
-    def torque_range(self) -> tuple[float, float]:
-        """Torques at the ends of the range [N m] or [N]."""
-        return float(self.block[3]), float(self.block[4])
-
-    def derivatives(self, deflection: Array, order: int) -> Array:
-        """Torque and its derivatives; see `Spring.derivatives`."""
-        x = np.asarray(deflection, dtype=np.float64)
-        result = np.empty((*x.shape, order + 1))
-        kernels.laws(x.size, self.block, x.ravel(), result.reshape(-1, order + 1))
-        return result
-
-    def _inverse(self, torque: Array) -> Array:
-        """Deflections (...) of torques (...) within the range, by the kernels."""
-        return self.deflection_series(torque[..., None])[..., 0]
-
-    def deflection_series(self, torque: Array) -> Array:
-        """Deflection and its time derivatives; see `Spring.deflection_series`."""
-        torque = np.asarray(torque, dtype=np.float64)
-        result, status = kernels.deflections(self.block, torque)
-        if status & kernels.OUT_OF_REACH:
-            self._refuse_outside('a torque', torque[..., 0], *self.torque_range, 'N m')
-        return result[..., 0, :]
-
-
-class _Polynomial(_KnownSpring):
+class _Polynomial(Spring):
     """A polynomial without a constant term, in a range that is the same in both directions."""
 
     max_deflection: float
 
-    def _use(self, law: Sequence[float]) -> None:
+    def _use(self, *law: float) -> None:
         """Take the coefficients, and refuse a law that does not increase in its whole range."""
         set_checked(self, ActuatorError, 'max_deflection', above=0.0, infinite=True)
         largest = self.max_deflection
@@ -282,18 +183,14 @@ class _Polynomial(_KnownSpring):
         )
         if not slope > 0.0:
             raise ActuatorError(
-                f'{type(self).__name__}: with the coefficients {tuple(law)} the torque does not '
+                f'{type(self).__name__}: with the coefficients {law} the torque does not '
                 f'increase with the deflection: its slope is {slope:.6g} at a deflection of '
                 f'{where:.6g}. Expected a positive slope up to max_deflection, {largest}, in both '
                 'directions.'
             )
-        kind = kernels.LINE if len(law) == 1 else kernels.POLYNOMIAL
-        self._know(kind, len(law) + 1, slope, 0.0, law)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Lowest and highest admissible deflection [rad] or [m]."""
-        return -self.max_deflection, self.max_deflection
+        ends = np.array([-largest, largest])
+        torques = polynomial.polyval(ends, (0.0, *law)) if np.isfinite(largest) else ends
+        self._know(ends, torques, [0.0], [(0.0, *law)], slope)
 
 
 def _smallest(coefficients: Array, reach: float) -> tuple[float, float]:
@@ -331,7 +228,7 @@ class LinearSpring(_Polynomial):
 
     def __post_init__(self) -> None:
         set_checked(self, ActuatorError, 'stiffness', above=0.0)
-        self._use([self.stiffness])
+        self._use(self.stiffness)
 
 
 @dataclass(frozen=True)
@@ -359,7 +256,7 @@ class CubicSpring(_Polynomial):
     def __post_init__(self) -> None:
         set_checked(self, ActuatorError, 'stiffness', above=0.0)
         set_checked(self, ActuatorError, 'cubic')
-        self._use([self.stiffness, 0.0, self.cubic] if self.cubic else [self.stiffness])
+        self._use(self.stiffness, *([0.0, self.cubic] if self.cubic else []))
 
 
 @dataclass(frozen=True)
@@ -390,11 +287,11 @@ class PolynomialSpring(_Polynomial):
                 'that is not zero.'
             )
         object.__setattr__(self, 'coefficients', tuple(values.tolist()))
-        self._use(self.coefficients)
+        self._use(*self.coefficients)
 
 
 @dataclass(frozen=True)
-class TableSpring(_KnownSpring):
+class TableSpring(Spring):
     """Strictly increasing spline of degree 5 through measured points.
 
     It is the cubic spline through the points (with two continuous derivatives, so that the motor
@@ -436,12 +333,7 @@ class TableSpring(_KnownSpring):
             )
         object.__setattr__(self, 'deflections', tuple(x.tolist()))
         object.__setattr__(self, 'torques', tuple(y.tolist()))
-        self._know(kernels.TABLE, x.size, x, y, pieces.T)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Lowest and highest admissible deflection [rad] or [m]."""
-        return self.deflections[0], self.deflections[-1]
+        self._know(x, y, x[:-1], pieces.T, 0.0)
 
 
 def _increasing(name: str, values: ArrayLike) -> Array:
@@ -471,7 +363,7 @@ def _increasing_spline(x: Array, y: Array) -> Array:
     knot and no curvature. Knots move from the derivatives of the cubic spline to those until every
     piece increases.
     """
-    from scipy.interpolate import CubicSpline
+    from scipy.interpolate import BPoly, CubicSpline, PPoly
 
     h, rise = np.diff(x), np.diff(y)
     secants = rise / h
@@ -493,13 +385,6 @@ def _increasing_spline(x: Array, y: Array) -> Array:
         if not is_bad.any() or not weight[is_bad].any():
             break
         weight[is_bad] = np.where(weight[is_bad] > 1e-6, 0.5 * weight[is_bad], 0.0)
-    # What is missing at the upper end after the first three terms, in units of the interval.
-    rise = rise - (d[:-1] + 0.5 * s[:-1] * h) * h
-    turn = (np.diff(d) - s[:-1] * h) * h
-    bend = np.diff(s) * h * h
-    first = y[:-1], d[:-1], 0.5 * s[:-1], (10.0 * rise - 4.0 * turn + 0.5 * bend) / h**3
-    last = (
-        (-15.0 * rise + 7.0 * turn - bend) / h**4,
-        (6.0 * rise - 3.0 * turn + 0.5 * bend) / h**5,
-    )
-    return np.stack((*first, *last))
+    bernstein = BPoly.from_derivatives(x, np.stack((y, d, s), axis=-1))
+    coefficients = np.asarray(PPoly.from_bernstein_basis(bernstein).c, dtype=np.float64)
+    return coefficients[::-1]

@@ -120,7 +120,7 @@ def limited(
     >>> along = Along(np.full((1, 3, 2), 0.5), np.zeros((1, 1, 2)))
     >>> velocity = limited(model, along)[1]
     >>> velocity.name, velocity.owners, velocity.peaks.round(3).tolist()
-    ('velocity', ('shoulder', 'elbow'), [0.167, 0.167])
+    ('velocity', ('shoulder', 'elbow'), [0.083, 0.083])
     """
     joints = LimitedJoints(model, motion_limits(model) if limits is None else limits)
     found = []

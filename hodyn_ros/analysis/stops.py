@@ -225,7 +225,7 @@ def find_stop_causes(
             deviation = _deviation(commanded, of_measured['position'])
             remarks += [_APART] * (deviation is None)
     events = [event for signal in signals for event in _events(signal)]
-    causes = _ranked([*_causes(events, commands, period)])
+    causes = _ranked(_causes(events, commands, period))
     undecided = tuple(_undecided(signals))
     return StopAnalysis(
         causes, undecided, tuple(signals), period, tuple(remarks), deviation
@@ -404,6 +404,34 @@ class _Commands:
         self.clock = clock_of(stream.times, stream.position)
         self.own = differenced(model, limits, 'commanded', stream, self.clock)
         self.signals = [*self.own, *computed_signals(model, limits, self.own)]
+
+    def causes(self, events: list[_Event]) -> tuple[list[StopCause], list[_Event]]:
+        """Edges, faults of the stamps and traces that explain events, and the other events.
+
+        Parameters
+        ----------
+        events : list of _Event
+            Of all signals.
+
+        Returns
+        -------
+        causes : list of StopCause
+        others : list of _Event
+        """
+        edges, period = [*self.edges()], self.clock.period
+        for edge in edges:
+            if edge.kind == _END:  # differences behind it follow from it
+                last = edge.time + 0.5 * period
+                events = [each for each in events if each.is_measured or each.first < last]
+        causes, traces = [*self.held, *edges, *self.stamps()], self.traces()
+        spans = [(trace.time, trace.end) for trace in traces]
+        taken, others = _assigned(events, spans, period)
+        for trace, own in zip(traces, taken):
+            if all(event.is_measured for event in own):
+                others += own
+            else:
+                causes.append(replace(trace, excesses=_worst(own)))
+        return causes, others
 
     def traces(self) -> list[StopCause]:
         """Repeated commands, which are causes if limits are exceeded around them.
@@ -590,7 +618,7 @@ class _Commands:
 
 def _causes(
     events: list[_Event], commands: _Commands | None, period: float
-) -> Iterator[StopCause]:
+) -> list[StopCause]:
     """Events explained: by what is seen in the commands, and those that remain by themselves.
 
     Parameters
@@ -601,35 +629,20 @@ def _causes(
     period : float
         Between samples [s].
 
-    Yields
-    ------
-    StopCause
-        Edges, faults of the stamps, traces in commands, and what remains.
+    Returns
+    -------
+    list of StopCause
     """
+    causes: list[StopCause] = []
     if commands is not None:
-        yield from commands.held
-        for edge in commands.edges():
-            yield edge
-            if edge.kind == _END:  # differences behind it follow from it
-                last = edge.time + 0.5 * period
-                events = [
-                    event for event in events if event.is_measured or event.first < last
-                ]
-        yield from commands.stamps()
-        traces = commands.traces()
-        spans = [(trace.time, trace.end) for trace in traces]
-        taken, events = _assigned(events, spans, period)
-        for trace, own in zip(traces, taken):
-            if all(event.is_measured for event in own):
-                events += own
-            else:
-                yield replace(trace, excesses=_worst(own))
+        causes, events = commands.causes(events)
     # Short ones apart from long ones, which hide them; measured ones may follow from both.
     for kind in range(3):
         some = [event for event in events if event.kind(_SHORT * period) == kind]
         spans = [span[:2] for span in _grouped(some, _TOGETHER * period)]
         taken, events = _assigned(events, spans, period)
-        yield from (_explained(own, commands) for own in taken)
+        causes += [_explained(own, commands) for own in taken]
+    return causes
 
 
 def _grouped(

@@ -19,9 +19,9 @@ from hodyn_ros.identification import outputs
 from hodyn_ros.identification.compare import Comparison
 from hodyn_ros.identification.compare import compare as compared_with
 from hodyn_ros.identification.consistency import solver_library
-from hodyn_ros.identification.identify import Identification
 from hodyn_ros.identification.identify import identify as identified_from
 from hodyn_ros.identification.recording import RecordingFile
+from hodyn_ros.identification.results import Identification
 from hodyn_ros.plotting.report import report_libraries
 from hodyn_ros.resources import package_version
 

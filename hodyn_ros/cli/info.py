@@ -14,12 +14,11 @@ from hodyn_ros.cli.config import DESCRIPTION
 from hodyn_ros.cli.output import show
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
-from hodyn_ros.model.limits import MAGNITUDES, Limits
+from hodyn_ros.model.limits import ANGULAR, MAGNITUDES, SERIES, Limits
 from hodyn_ros.model.mechanism import BASE, Closure
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
-from hodyn_ros.names import listed, name_of, number
-from hodyn_ros.plotting.labels import label_of
+from hodyn_ros.names import listed, name_of, number, unit_of
 
 # Of turning and sliding joints.
 _FRICTION_UNITS = {
@@ -128,13 +127,14 @@ def _joints(problem: Problem, links: dict[int, list[str]]) -> list[dict[str, Any
     model, limits, actuators = problem.model, problem.limits, problem.actuators
     joints = []
     for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
-        body, linear = model.body_names.index(name), kind == 'prismatic'
+        body = model.body_names.index(name)
         joint = {
             'name': name,
             'type': kind,
             'units': {
-                what: label_of(what, linear).plain_unit
-                for what in ('position', *MAGNITUDES)
+                what: unit_of(ANGULAR[series], kind == 'prismatic', order)
+                for what, (series, order) in SERIES.items()
+                if what in ('position', *MAGNITUDES)
             },
             **{what: values[j] for what, values in limits._asdict().items()},
             'mass': model.M_body[body, 5, 5],

@@ -14,7 +14,7 @@ import click
 from hodyn_ros.display import Answer
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples
-from hodyn_ros.files.files import Replacement
+from hodyn_ros.files.files import replacing
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import number
 
@@ -142,9 +142,7 @@ def check_picture(path: Path, suffixes: Sequence[str] = (*PICTURES, *PAGES)) -> 
 
     suffix = path.suffix.lower()
     if suffix not in suffixes:
-        raise RequestError(
-            f'{path}: expected a name that ends with {" or ".join(suffixes)}.'
-        )
+        raise RequestError(f'{path}: expected a name that ends with {", ".join(suffixes)}.')
     _refuse_unwritable(path)
     report_libraries() if suffix in PAGES else figure_library()
 
@@ -187,17 +185,14 @@ def written(path: Path) -> Iterator[Path]:
         If writing fails, with the path.
     """
     _refuse_unwritable(path)
-    replacement = Replacement(path)
     try:
-        yield replacement.path
-        replacement.finish()
+        with replacing(path) as meanwhile:
+            yield meanwhile
     except OSError as error:
         # The system knows no file, or the one in the other folder.
         if error.strerror:
             error.filename = str(path)
         raise
-    finally:
-        replacement.discard()
 
 
 def _refuse_unwritable(path: Path) -> None:

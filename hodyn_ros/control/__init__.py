@@ -7,7 +7,7 @@ wanted motion (5, n), the motion of the links and that of the motors, and return
 motors. `StateObserver` estimates velocities and external torques.
 """
 
-from hodyn_ros.control.controller import Controller, gains_from_poles, warm_up
+from hodyn_ros.control.controller import Controller, warm_up
 from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
@@ -48,7 +48,6 @@ __all__ = [
     'StateObserver',
     'TorqueControl',
     'TrackingController',
-    'gains_from_poles',
     'make_controller',
     'motor_gains',
     'probing_motion',

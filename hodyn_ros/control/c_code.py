@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.actuators.actuator import RigidDrive
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import RigidDrive, SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.codegen.c_source import Code, model_hash, program_function
 from hodyn_ros.codegen.statements import names_in

@@ -1,18 +1,16 @@
-"""What control laws without memory have in common: limits of the motor torques, and gains."""
+"""Control laws without memory: what they have in common."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Union
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators import kernels
-from hodyn_ros.actuators.actuator import RigidDrive
-from hodyn_ros.actuators.assignment import Actuators, SingleMotors
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.drives import DriveArrays, RigidDrive, SeriesElastic
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.kernels import prepare
 from hodyn_ros.control.law import Command, Law, check_actuators
@@ -22,16 +20,8 @@ from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.engine.engine import unavailable
 from hodyn_ros.errors import ActuatorError, ControlError
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import joint_order
 from hodyn_ros.typing import Array
 
-Poles = Union[float, Sequence[complex]]  # noqa: UP007
-"""Of one joint: its poles [rad/s], or the bandwidth w [rad/s] that puts all of them at -w."""
-
-# Of positions and of accelerations by torques, for numerical derivatives.
-_DIFFERENCE = 1e-4
-# Of an imaginary part that rounding leaves, relative to the coefficient.
-_ROUNDING = 1e-9
 _STATE = ('q', 'qd', 'theta', 'thetad')
 
 
@@ -129,45 +119,6 @@ class Controller(Law):
         demand = self._demand(wanted, state)
         return Command(self._limited(demand)[0], demand)
 
-    def static_stiffness(self, position: ArrayLike) -> Array:
-        """How stiff the links are that the law holds at rest in a position (n,).
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Constant torque on one link that the law does not know of, by how far this joint has
-            moved when the robot has come to rest [N m/rad] or [N/m], for small torques; negative
-            where it moves against the torque.
-
-        Raises
-        ------
-        MotionError
-            If the position has a wrong shape or is not finite.
-        DeflectionError
-            If a spring would be outside of its range.
-        """
-        model, n = self.model, self.model.n_joints
-        reference = np.zeros((5, n))
-        fill(reference[0], 'position', position)
-        inertia = np.diagonal(mass_matrix(model, reference[:1])[0]) + self.motors.inertia
-
-        def missing(moved: Array, pushed: Array) -> Array:
-            """Motor torques that the law wants beyond what keeps the robot at rest."""
-            state = np.zeros((4, n))
-            state[0] = reference[0] + moved
-            torque: Array = gravity_effort(model, state[:1]) - pushed
-            state[2] = state[0] + self.motors.deflections(torque)[0]
-            excess: Array = self._demand(reference, state) - torque[0]
-            return excess
-
-        none, steps = np.zeros(n), _DIFFERENCE * np.eye(n)
-        by_motion = np.column_stack([missing(d, none) - missing(-d, none) for d in steps])
-        steps *= inertia
-        by_torque = np.column_stack([missing(none, d) - missing(none, -d) for d in steps])
-        compliance = np.linalg.solve(by_motion, -by_torque / inertia)
-        stiffness: Array = 1.0 / np.diagonal(compliance)
-        return stiffness
-
     @abstractmethod
     def _demand(self, reference: Array, state: Array) -> Array:
         """Torques without limits.
@@ -186,7 +137,7 @@ class Controller(Law):
         """
 
 
-def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
+def controlled_motors(model: RobotModel, actuators: Actuators) -> DriveArrays:
     """Motors and springs of all joints at once.
 
     Parameters
@@ -197,7 +148,7 @@ def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
 
     Returns
     -------
-    SingleMotors
+    DriveArrays
 
     Raises
     ------
@@ -226,15 +177,15 @@ def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
                 f'The actuator of joint {name!r} is {type(actuator).__name__}, expected '
                 'SeriesElastic or RigidDrive.'
             )
-    return actuators.single
+    return actuators.arrays
 
 
-def friction_of(motors: SingleMotors, velocity: Array) -> Array:
+def friction_of(motors: DriveArrays, velocity: Array) -> Array:
     """Friction of the motors.
 
     Parameters
     ----------
-    motors : SingleMotors
+    motors : DriveArrays
     velocity : ndarray, shape (n,)
         Of the motors in joint coordinates [rad/s] or [m/s].
 
@@ -249,127 +200,8 @@ def friction_of(motors: SingleMotors, velocity: Array) -> Array:
     return torque
 
 
-def gains_from_poles(poles: ArrayLike) -> Array:
-    """Gains that give a chain of integrators the wanted poles.
-
-    With e the error and e^(N) = -(k_0 e + k_1 e' + ... + k_{N-1} e^(N-1)) the error dynamics have
-    these poles.
-
-    Parameters
-    ----------
-    poles : array-like of complex, shape (N,)
-        In the left half plane, complex ones in conjugate pairs [rad/s].
-
-    Returns
-    -------
-    ndarray, shape (N,)
-        k_0 ... k_{N-1}; k_i in [1/s^(N-i)].
-
-    Raises
-    ------
-    ControlError
-        If a pole is not stable or lacks its conjugate, or gains are infinite or zero.
-    """
-    try:
-        given = np.atleast_1d(np.asarray(poles, dtype=np.complex128))
-    except (TypeError, ValueError):
-        raise ControlError(f'The poles are {poles!r}, expected numbers [rad/s].') from None
-    if given.ndim != 1 or not np.isfinite(given).all() or np.any(given.real >= 0.0):
-        raise ControlError(
-            f'The poles are {_shown(given)}, expected finite numbers with negative real parts.'
-        )
-    with np.errstate(over='ignore', under='ignore', invalid='ignore'):
-        coefficients = np.asarray(np.poly(given), dtype=np.complex128)[:0:-1]
-    if np.any(abs(coefficients.imag) > _ROUNDING * abs(coefficients)):
-        raise ControlError(
-            f'The poles are {_shown(given)}, expected complex ones in conjugate pairs.'
-        )
-    if not np.all((coefficients.real > 0.0) & np.isfinite(coefficients)):
-        raise ControlError(
-            f'The poles are {_shown(given)}, too far from or too close to zero: the gains would '
-            'be infinite or zero.'
-        )
-    return np.ascontiguousarray(coefficients.real)
-
-
-def joint_gains(
-    joint_names: Sequence[str],
-    orders: Sequence[int],
-    poles: Poles | ArrayLike | Mapping[str, Poles],
-) -> Array:
-    """Gains of several joints, from bandwidths or poles.
-
-    Parameters
-    ----------
-    joint_names : sequence of str
-        Of the n joints.
-    orders : sequence of int
-        Integrators of each joint.
-    poles : float, array-like or mapping
-        As of `FlatnessController`, with as many poles for a joint as it has integrators.
-
-    Returns
-    -------
-    ndarray, shape (N, n)
-        `[i, j]` multiplies the i-th derivative of the error of joint j [1/s^(order - i)]; zero
-        stands where its integrators are less than N, the largest of them.
-
-    Raises
-    ------
-    ControlError
-        If the poles have a wrong shape or number, or `gains_from_poles` refuses them.
-    JointNameError
-        If a mapping does not name the joints.
-    """
-    n = len(joint_names)
-    gains = np.zeros((max(orders, default=0), n))
-    for j, (name, order, given) in enumerate(
-        zip(joint_names, orders, _of_joints(joint_names, poles))
-    ):
-        own = np.asarray(given)
-        if own.ndim == 0:
-            what = f'The bandwidth of joint {name!r}'
-            own = np.full(
-                order, -checked_number(what, given, ControlError, above=0.0, unit='rad/s')
-            )
-        if own.shape != (order,):
-            raise ControlError(
-                f'Joint {name!r} has {own.size} poles, expected {order} of them, or a bandwidth.'
-            )
-        try:
-            gains[:order, j] = gains_from_poles(own)
-        except ControlError as error:
-            raise ControlError(f'Joint {name!r}: {error}') from None
-    return gains
-
-
-def _of_joints(
-    joint_names: Sequence[str], poles: Poles | ArrayLike | Mapping[str, Poles]
-) -> list[Poles]:
-    """Poles or bandwidth of each joint, in the order of the names."""
-    if isinstance(poles, Mapping):
-        order = joint_order(tuple(poles), joint_names)
-        values = list(poles.values())
-        return [values[index] for index in order]
-    try:
-        array = np.asarray(poles, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty((0, 0))  # of no use
-    n = len(joint_names)
-    if isinstance(poles, bool) or array.shape not in ((), (n,)):
-        raise ControlError(
-            f'The poles are {poles!r}, expected a bandwidth [rad/s], {n} of them, or a mapping of '
-            'joint names to bandwidths or poles.'
-        )
-    return [float(value) for value in np.broadcast_to(array, (n,))]
-
-
-def _shown(poles: NDArray[np.complex128]) -> str:
-    return ', '.join(f'{pole:.6g}' for pole in poles.ravel()[:8])
-
-
-def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
-    """Have compiled what the control laws compute with a model.
+def warm_up(model: RobotModel) -> None:
+    """Have compiled what the control laws compute with a model and its springs.
 
     Otherwise the first samples take seconds, and some of those after them are held up.
 
@@ -377,20 +209,10 @@ def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
     ----------
     model : RobotModel
         Of it, mass matrix, weight and efforts of orders 0 to 2 are compiled.
-    actuators : Actuators, optional
-        By default springs and mechanisms of all kinds are compiled, otherwise those of the
-        actuators, which takes less time.
     """
     if not unavailable():
         prepare()
-        needed = [kernels.laws]
-        if actuators is None:
-            needed += [kernels.elastic, kernels.drive(False), kernels.drive(True)]
-        else:
-            needed.append(actuators.kernel)
-            if actuators.variable:
-                needed.append(kernels.elastic)
-        for kernel in needed:
+        for kernel in (kernels.laws, kernels.drive):
             kernel.prepare()
     motion = np.zeros((5, model.n_joints))
     model.warm_up(

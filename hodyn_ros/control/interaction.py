@@ -274,7 +274,7 @@ class InteractionController(ControllerWithMargins):
         )
         wanted, demand, friction = self._wanted(desired), np.empty(n), -motors[3]
         if not self.observes_friction:
-            friction = friction_of(self.actuators.single, state[3])
+            friction = friction_of(self.actuators.arrays, state[3])
             where_it_moves(n, state, friction)
         interaction_law(n, self.gain, self.ringing, state, wanted, friction, demand)
         return demand, 0.0 if self.observes_friction else friction
@@ -298,7 +298,7 @@ class InteractionController(ControllerWithMargins):
         for _ in range(STEPS):
             weight = gravity_effort(self.model, q[None])[0]
             torque, stiffness, felt = self._rest_torque(q, desired, weight)
-            deflection = self._undamped.single.deflections(torque[None])[0]
+            deflection = self._undamped.arrays.deflections(torque[None])[0]
             rest_step(n, self.compliance, felt, position, deflection, q, missing, step)
         after_step(n, stiffness, step, torque, self._forward, wanted)
         self._damp(self.observer.mass, felt, self._state[4], wanted)

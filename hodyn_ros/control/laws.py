@@ -6,7 +6,6 @@ flexible elements", Springer Handbook of Robotics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -17,15 +16,13 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.control.controller import (
     Controller,
-    Poles,
     controlled_motors,
     friction_of,
-    joint_gains,
 )
 from hodyn_ros.control.law import ControlWarning
 from hodyn_ros.control.values import fill, middle_of_range, per_joint, shifted
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
+from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.errors import ControlError, DeflectionError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -43,12 +40,9 @@ JOINT, CARTESIAN = 'joint_impedance', 'cartesian_impedance'
 MODES = (TRACKING, JOINT, CARTESIAN, FLOATING)
 """Laws that share an observer: from one to another there is no step of the torque."""
 
-ELASTIC_ORDER, RIGID_ORDER = 4, 2
-"""Integrators between the torque of a motor and the position of its link."""
-
-# Static stiffness, relative to the spring, below which a joint is called far softer. With the
-# bandwidth sqrt(K / M) a single joint has just this one.
-_SOFT = 0.2
+# Largest bandwidth [rad/s], and static stiffness relative to the spring, below which a joint is
+# called far softer. With the bandwidth sqrt(K / M) a single joint has just this one.
+_MOST_BANDWIDTH, _SOFT = 1e6, 0.2
 
 
 class MotorGains(NamedTuple):
@@ -94,21 +88,11 @@ def motor_gains(
     """
     motors = controlled_motors(model, actuators)
     n = model.n_joints
-    w = per_joint('bandwidth', bandwidth, n)
+    w = per_joint('bandwidth', bandwidth, n, _MOST_BANDWIDTH)
     motion = np.empty((1, n))
     fill(motion[0], 'position', position)
     moved = np.diagonal(mass_matrix(model, motion)[0]) + motors.inertia
-    with np.errstate(over='ignore', under='ignore'):
-        gains = MotorGains(w**2 * moved, 2.0 * w * moved)
-    for values in gains:
-        wrong = ~((values > 0.0) & np.isfinite(values)) & (moved > 0.0)
-        if wrong.any():
-            j = int(np.argmax(wrong))
-            raise ControlError(
-                f'The bandwidth of joint {model.joint_names[j]!r}, {w[j]:.6g} rad/s, gives a gain '
-                f'of {values[j]:.6g}, expected one that is neither infinite nor zero.'
-            )
-    return gains
+    return MotorGains(w**2 * moved, 2.0 * w * moved)
 
 
 class FeedForwardController(Controller):
@@ -174,16 +158,15 @@ class FlatnessController(Controller):
 
     In closed loop with the robot of the model, the error of every elastic joint follows
     e'''' + k3 e''' + k2 e'' + k1 e' + k0 e = 0, that of every rigid joint e'' + k1 e' + k0 e = 0,
-    each on its own. Torques that the model lacks are answered with a static stiffness of about
-    w^4 M K^-1 M. Rigid joints get the accelerations a = q_d'' + k1 e' + k0 e, whose derivatives
-    are known and taken into account by the elastic ones.
+    each on its own; all of its poles are at -w. Torques that the model lacks are answered with a
+    static stiffness of about w^4 M K^-1 M. Rigid joints get the accelerations
+    a = q_d'' + k1 e' + k0 e, whose derivatives are known and taken into account by the elastic
+    ones.
 
     Parameters
     ----------
-    poles : float, array-like or mapping
-        Of the error dynamics: four for each elastic joint and two for each rigid one, or the
-        bandwidth w [rad/s] that puts all of them at -w. One value for all joints, shape (n,), or
-        for each joint by its name.
+    bandwidth : float or array-like, shape (n,)
+        w [rad/s]
     model, actuators, torque_limits, lead
         See `Controller`. While a limit cuts a torque, the linearisation does not hold. The lead
         is half a period, without delays.
@@ -196,27 +179,27 @@ class FlatnessController(Controller):
     Raises
     ------
     ControlError
-        If the actuators or the poles cannot be used.
+        If the actuators or the bandwidth cannot be used.
 
     Warns
     -----
     ControlWarning
-        If the law holds a joint softer than its spring does, see `static_stiffness`.
+        If the law holds a joint far softer than its spring does.
     """
 
     def __init__(
         self,
         model: RobotModel,
         actuators: Actuators,
-        poles: Poles | ArrayLike | Mapping[str, Poles],
+        bandwidth: ArrayLike,
         torque_limits: ArrayLike | None = None,
         lead: float = 0.0,
     ) -> None:
         super().__init__(model, actuators, torque_limits, lead)
-        orders = np.where(self.is_elastic, ELASTIC_ORDER, RIGID_ORDER).tolist()
-        gains = np.zeros((ELASTIC_ORDER, model.n_joints))
-        found = joint_gains(model.joint_names, orders, poles)
-        gains[: len(found)] = found
+        w = per_joint('bandwidth', bandwidth, model.n_joints, _MOST_BANDWIDTH)
+        gains = np.zeros((4, model.n_joints))
+        for j, order in enumerate(np.where(self.is_elastic, 4, 2).tolist()):
+            gains[:order, j] = np.poly(np.full(order, -w[j]))[:0:-1]
         gains.flags.writeable = False
         self.gains = gains
         self._elastic_block = np.ix_(self.elastic, self.elastic)
@@ -226,41 +209,33 @@ class FlatnessController(Controller):
         self._warn_of_softness()
 
     def _warn_of_softness(self) -> None:
-        """Warning of how stiff the joints stand, if some stand far softer than their springs.
+        """Warning of joints that are held far softer than their springs hold them.
 
-        At rest in the middle of the range: below a fifth of the stiffness of the spring, see
-        `static_stiffness`. If the deflections there are out of range, that is what is told.
+        At rest in the middle of the range, a torque on a link makes the law see accelerations that
+        are none, by M^-1, and snaps of the springs, by M^-1 K M^-1. The stiffness of the weight is
+        left out, and rigid joints are taken for held.
         """
         model, elastic = self.model, self.elastic
-        position = middle_of_range(model)[None]
-        try:
-            held = abs(self.static_stiffness(position[0]))[elastic]
-            deflection = self.motors.deflections(gravity_effort(model, position))[
-                0, elastic
-            ]
-        except DeflectionError as error:
-            warn(
-                f'How stiff exact linearisation is cannot be said: {error}',
-                ControlWarning,
-                3,
-            )
-            return
-        spring = self._spring_torques(deflection)[1]
+        M = mass_matrix(model, middle_of_range(model)[None])[0][self._elastic_block]
+        inverse = np.linalg.inv(M)
+        spring, by_link = (
+            self._spring_torques(np.zeros(len(elastic)))[1],
+            np.diagonal(inverse),
+        )
+        k0, _, k2, _ = self.gains[:, elastic]
+        held = np.abs(k0 / (k2 * by_link - inverse**2 @ spring))
         if np.all(held >= _SOFT * spring):
             return
-        moved = mass_matrix(model, position)[0] + np.diag(
-            self.motors.inertia * ~self.is_elastic
-        )
-        usable = np.sqrt(spring * np.diagonal(np.linalg.inv(moved))[elastic])
+        usable = np.sqrt(spring * by_link)
         joints = ', '.join(
             f'{model.joint_names[j]} {own:.3g} (spring {k:.6g}, usable from {w:.0f} rad/s on)'
             for j, own, k, w in zip(elastic, held, spring, usable)
         )
         warn(
-            'Exact linearisation with these poles holds joints far softer than their springs, so '
-            'that a small error of the model moves the robot far. Static stiffness in the middle '
-            f'of the range [N m/rad or N/m]: {joints}. Take FeedForwardController, or poles '
-            'beyond these bandwidths if torque limits, noise and delays permit.',
+            'Exact linearisation with this bandwidth holds joints far softer than their springs, '
+            'so that a small error of the model moves the robot far. Static stiffness in the '
+            f'middle of the range [N m/rad or N/m]: {joints}. Take FeedForwardController, or more '
+            'than these bandwidths if torque limits, noise and delays permit.',
             ControlWarning,
             stacklevel=3,
         )

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.drives import SeriesElastic
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.guards import (
     AT_REST,
@@ -90,7 +90,7 @@ class ObserverController(Law):
         Of the same robot, if several laws share one.
     resolution : tuple of two (float or array-like), optional
         Steps in which positions of links (n,) and motors (m,) are measured [rad] or [m], behind
-        the gears; the default bandwidth and the margins allow for the torques that they cause.
+        the gears; the default bandwidth allows for the torques that they cause.
     guards : Guards, optional
         Bounds beyond which the law stops the robot, by default those of `Guards()`; None if
         something else watches over the robot.

@@ -39,7 +39,7 @@ from hodyn_ros.control.kernels import (
     tracking_law,
 )
 from hodyn_ros.control.law import ControlWarning
-from hodyn_ros.control.margins import ControllerWithMargins
+from hodyn_ros.control.margins import ControllerWithMargins, noise_rate
 from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.control.observer_controller import GUARDS
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -132,7 +132,7 @@ class TrackingController(ControllerWithMargins):
         desired = desired - self._distance
         effort = inverse_dynamics(self.model, desired)
         motion = self._motor_motion(desired, effort, stiffness)
-        friction = friction_of(self.actuators.single, motion.position[1])
+        friction = friction_of(self.actuators.arrays, motion.position[1])
         demand = np.empty(len(t.joint))
         tracking_law(
             n,
@@ -247,7 +247,7 @@ def tracking_controller(
         )
 
     law = make(bandwidth)
-    warm_up(law.model, law.actuators)
+    warm_up(law.model)
     if law.observer.transmission.is_variable:
         return law
     if bandwidth is None and observer is None and not _is_calm(law):
@@ -291,8 +291,7 @@ def _is_calm(law: TrackingController) -> bool:
     """Whether encoders of the stated resolution leave the torques at rest, or none is stated."""
     if law.resolution is None:
         return True
-    rate = law.margins(frequencies=2).noise_rate
-    return bool((rate <= _MOST_NOISE * law.torque_limits).all())
+    return bool((noise_rate(law) <= _MOST_NOISE * law.torque_limits).all())
 
 
 def _holds(law: TrackingController) -> bool:

@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators, DrivenJoint
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import RigidDrive, SeriesElastic, VariableStiffness
 from hodyn_ros.actuators.springs import LinearSpring
-from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import ControlError, DeflectionError
 from hodyn_ros.typing import Array
 

@@ -132,6 +132,9 @@ def per_joint(
     except (TypeError, ValueError):
         array = np.full(n, np.nan)
     if not np.all((array > 0.0) & (array <= highest)):
-        raise ControlError(f'{name} is {values!r}, expected one or {n} positive numbers.')
+        most = f' up to {highest:g}' if highest < np.finfo(float).max else ''
+        raise ControlError(
+            f'{name} is {values!r}, expected one or {n} positive numbers{most}.'
+        )
     array.flags.writeable = False
     return array

@@ -304,7 +304,7 @@ def _orders(
 
 def _in_our_words(table: TableFile, name: str) -> list[_Column]:
     """What the titles of all columns say; refuses units of something else."""
-    units: dict[str, str] = json.loads(table.lines.get('units', '{}'))
+    units = _units_in(table.lines)
     names = {
         key[7:]: ours for key, ours in table.lines.items() if key.startswith('column ')
     }
@@ -332,6 +332,15 @@ def _in_our_words(table: TableFile, name: str) -> list[_Column]:
     return found
 
 
+def _units_in(lines: Mapping[str, str]) -> dict[str, str]:
+    """Units of columns that were written beside them; others may have said something else."""
+    try:
+        units = json.loads(lines.get('units', '{}'))
+    except ValueError:
+        return {}
+    return units if isinstance(units, dict) else {}
+
+
 def _translated(given: list[str]) -> list[str]:
     """Titles without units in our words; as they are if two would become one."""
     titles = [_known_title(title) for title in given]
@@ -340,7 +349,7 @@ def _translated(given: list[str]) -> list[str]:
     times = [i for i, title in enumerate(given) if title.strip('%_ ').lower() in _TIMES]
     if TIME not in given and len(times) == 1:
         titles[times[0]] = TIME
-    return titles if len(set(titles)) == len(titles) else given
+    return titles if len(set(titles)) == len(set(given)) else given
 
 
 def _lines_of(table: TableFile, columns: Sequence[_Column]) -> dict[str, str]:

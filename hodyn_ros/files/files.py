@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, Union
 
@@ -19,7 +20,7 @@ from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.files.tables import CSV, NPZ, PARQUET
 from hodyn_ros.files.yaml_files import YamlFormat
-from hodyn_ros.interrupts import CLEANUPS
+from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import listed
 
 PathLike = Union[str, 'os.PathLike[str]']
@@ -217,19 +218,13 @@ def write_results(path: PathLike, results: Samples, *, storage: str = 'mcap') ->
         If the file cannot be written, the suffix is unknown, or times in a table do not increase.
     """
     target = Path(path)
-    kind = check_output(target)
+    kind = _output_format(target)
     if not len(results):
         raise FileError(f'{path}: there are no results to write.')
     if not kind.is_bag:
         _refuse_not_increasing(results, str(path))
-    replacement = Replacement(target)
-    meanwhile, replacement.path = kind.places(replacement.path)
-    try:
-        with writing(target, meanwhile):
-            kind.write(meanwhile, results, storage)
-            replacement.finish()
-    finally:
-        replacement.discard()
+    with replacing(target, kind.places) as meanwhile, writing(target, meanwhile):
+        kind.write(meanwhile, results, storage)
 
 
 def _refuse_not_increasing(samples: Samples, name: str) -> None:
@@ -263,38 +258,56 @@ def check_output(path: PathLike) -> Format:
         written there.
     """
     target = Path(path)
+    kind = _output_format(target)
+    with _folder_beside(target):
+        return kind
+
+
+def _output_format(target: Path) -> Format:
+    """Format of a file that results are written to; refuses one that cannot be written."""
     kind = format_of(target, not target.suffix, 'none for the folder of a bag')
     if target.is_dir():
-        raise FileError(f'{path} is a folder that exists already; give another name.')
+        raise FileError(f'{target} is a folder that exists already; give another name.')
     kind.require(target)
-    Replacement(target).discard()
     return kind
 
 
-class Replacement:
-    """A file or folder under construction, which takes its place only when it is complete.
+@contextmanager
+def replacing(
+    path: Path, places: Callable[[Path], tuple[Path, Path]] = lambda path: (path, path)
+) -> Iterator[Path]:
+    """Write a file or folder elsewhere, which takes its place when it is complete, or not at all.
 
     Parameters
     ----------
     path : pathlib.Path
-        Where it is going to be; its folder has to exist.
+        Where it is going to be; its folder has to exist. A file that is there is replaced.
+    places : callable
+        What is written, and what of it is kept, of a path; see `Format.places`.
 
-    Attributes
-    ----------
-    folder : pathlib.Path
-        Folder beside the target, with a random name, that holds it meanwhile. It is removed
-        when the process is interrupted.
-    path : pathlib.Path
-        Where it is written meanwhile.
+    Yields
+    ------
+    pathlib.Path
+        Where it is written, in a folder that is removed at the end of the block, also if an
+        interrupt ends the process.
 
     Raises
     ------
     FileError
         If there is no such folder, or nothing can be written there.
     """
+    with _folder_beside(path) as folder:
+        written, kept = places(folder / path.name)
+        yield written
+        with writing(path):
+            os.replace(kept, path)
 
-    def __init__(self, path: Path) -> None:
-        self._target = path
+
+@contextmanager
+def _folder_beside(path: Path) -> Iterator[Path]:
+    """Folder with a random name beside a file that is going to be written."""
+    folder = path.with_name(f'.{path.name}.{secrets.token_hex(4)}')
+    with cleaned_up(partial(shutil.rmtree, folder, ignore_errors=True)):
         with writing(path):
             # The folder alone would decide otherwise whether it may be replaced.
             if path.is_file() and not path.stat().st_mode & 0o222:
@@ -303,31 +316,8 @@ class Replacement:
                 raise FileError(
                     f'{path} cannot be written: there is no folder {path.parent}.'
                 )
-            self.folder = path.with_name(f'.{path.name}.{secrets.token_hex(4)}')
-            CLEANUPS.add(self.discard)
-            self.folder.mkdir(0o700)
-        self.path = self.folder / path.name
-        """Where it is written meanwhile."""
-
-    def finish(self) -> None:
-        """Put it in its place, replacing a file that is there.
-
-        Raises
-        ------
-        FileError
-            If the target cannot be replaced.
-        """
-        with writing(self._target):
-            os.replace(self.path, self._target)
-        self.discard()
-
-    def discard(self) -> None:
-        """Leave nothing behind.
-
-        Does nothing where all is removed already.
-        """
-        shutil.rmtree(self.folder, ignore_errors=True)
-        CLEANUPS.discard(self.discard)
+            folder.mkdir(0o700)
+        yield folder
 
 
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:

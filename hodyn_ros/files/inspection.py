@@ -30,11 +30,8 @@ _FARTHEST_TURN = 6.0 * np.pi
 _DOUBTFUL, _SEVERAL, _CERTAIN = 1.5, 4.0, 10.0
 _HALF_TURN, _TURN = np.pi, 2.0 * np.pi
 # Shares of its limit of velocity between which a joint moves; degrees make it faster.
-_SLOWEST, _FASTEST, _USUAL_VELOCITY = (
-    1.5e-3,
-    10.0,
-    3.0,
-)  # rad/s or m/s, where there is no limit
+_SLOWEST, _FASTEST = 1.5e-3, 10.0
+_USUAL_VELOCITY = 3.0  # where there is no limit [rad/s] or [m/s]
 # Steps of times, also where positions may be degrees, and motion, from which on that is told.
 _LEAST_STEP, _LEAST_IN_DEGREES, _LEAST_MOTION = 0.2, 1.0, 0.1
 # Samples that say how fast a joint turns; angle up to which a step goes on so [rad].
@@ -583,19 +580,17 @@ def noise_remark(samples: Samples) -> str:
 def _noise_of_clock(samples: Samples) -> Array:
     """Noise of the positions of each joint at these times, if at even ones they are smooth."""
     times, positions = samples.times, samples.motion[:, 0]
-    steps, result = np.diff(times), np.zeros(positions.shape[1])
+    steps = np.diff(times)
     if len(times) < _FEWEST_NOISY or np.ptp(steps) <= _UNEVEN * _usual_step(times):
-        return result
-    jerks, smooth = (
-        np.abs(divided_differences(positions, at, _NOISE_ORDER)[-1])
+        return np.zeros(positions.shape[1])
+    given, smooth = (
+        divided_differences(positions, at, _NOISE_ORDER)[-1]
         for at in (times, np.linspace(times[0], times[-1], len(times)))
     )
-    for j in np.flatnonzero(np.count_nonzero(jerks, axis=0) >= _FEWEST_NOISY).tolist():
-        moves = jerks[:, j] > 0.0
-        given = np.median(jerks[moves, j])
-        if given > _ERRING * np.median(smooth[moves, j]):
-            result[j] = given
-    return np.asarray(result / _derivative_of(np.ones(1), times))
+    moves = given != 0.0
+    jerk = _typical(given, moves)
+    errs = jerk > _ERRING * _typical(smooth, moves)
+    return np.where(errs, jerk, 0.0) / _derivative_of(np.ones(1), times)
 
 
 def _is_measured(samples: Samples, clock: Array) -> bool:
@@ -623,15 +618,18 @@ def _derivative_of(noise: Array, times: Array, order: int = _NOISE_ORDER) -> Arr
 
 def _noise(times: Array, values: Array, order: int = _NOISE_ORDER) -> Array:
     """Standard deviations of the noise of each column, if differences of an order show it."""
-    result = np.zeros(values.shape[1])
     if len(values) < _FEWEST_NOISY + order + 1:
-        return result
-    quotients = divided_differences(values, times, order + 1)
-    moves = quotients[-1] != 0.0  # a joint at rest has no noise, if it is rounded
-    step = _usual_step(times)
+        return np.zeros(values.shape[1])
+    *_, lower, last = divided_differences(values, times, order + 1)
+    moves = last != 0.0  # a joint at rest has no noise, if it is rounded
+    size = _typical(lower[1:], moves)
+    grows = _typical(last, moves) * _usual_step(times) > _NOISY * size
+    return np.where(grows, size, 0.0) / _derivative_of(np.ones(1), times, order)
+
+
+def _typical(values: Array, moves: Flags) -> Array:
+    """Median magnitude of each column where it moves; zero if it does so at few samples."""
+    result = np.zeros(values.shape[1])
     for j in np.flatnonzero(np.count_nonzero(moves, axis=0) >= _FEWEST_NOISY).tolist():
-        last = np.median(np.abs(quotients[-1][moves[:, j], j]))
-        before = np.median(np.abs(quotients[-2][1:][moves[:, j], j]))
-        if last * step > _NOISY * before:
-            result[j] = before
-    return np.asarray(result / _derivative_of(np.ones(1), times, order))
+        result[j] = np.median(np.abs(values[moves[:, j], j]))
+    return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,9 +13,8 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
-from hodyn_ros.display import Answer, shown
+from hodyn_ros.display import Answer, Column, Table, shown
 from hodyn_ros.files.samples import Samples
-from hodyn_ros.identification.answers import of_comparison
 from hodyn_ros.identification.doubt import Explanation
 from hodyn_ros.identification.equations import Channels, Equations, Places, Rows
 from hodyn_ros.identification.estimation import (
@@ -33,7 +33,7 @@ from hodyn_ros.identification.recording import (
     several,
 )
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import FRICTION, listed
+from hodyn_ros.names import FRICTION, listed, percent
 
 BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
 """Frequencies between which residuals are added up [Hz]."""
@@ -160,7 +160,45 @@ class Comparison:
         -------
         Answer
         """
-        return of_comparison(self)
+        bands = {f'band {k}': f'of it\n{title}' for k, title in enumerate(self.band_titles)}
+        columns = [
+            Column('name', 'joint'),
+            Column('measured', digits=3),
+            Column('residual', 'difference', digits=3),
+            *(Column(key, title, digits=2) for key, title in bands.items()),
+            Column('scale', 'scale\nfactor', digits=3),
+            Column('correlation', digits=3),
+        ]
+        keys = 'name', 'measured', 'residual', 'scale', 'correlation'
+        each = zip(self.joint_names, *(getattr(self, key) for key in keys[1:]))
+        joints = [dict(zip(keys, row)) for row in each]
+        rows = [joint | dict(zip(bands, row)) for joint, row in zip(joints, self.bands.T)]
+        common = ''.join(os.path.commonprefix(self.joint_names).rpartition('_')[:2])
+        shares = [
+            Column(name, name.removeprefix(common), form=percent)
+            for name in self.joint_names
+        ]
+        explained = [
+            {'text': text, 'share': share, **dict(zip(self.joint_names, each))}
+            for text, each, share in self.explanations
+        ]
+        parts: list[Table | str] = [
+            Table(
+                f'Torques, RMS [{" or ".join(dict.fromkeys(self.units))}]', columns, rows
+            ),
+            Table(
+                'Part of the squared difference that would be gone with each of these alone',
+                [Column('text', ''), Column('share', 'all', form=percent), *shares],
+                explained,
+            ),
+            self.summary,
+        ]
+        data = {
+            'joints': joints,
+            'explanations': self.explanations,
+            'remarks': self.remarks,
+        }
+        return Answer(parts, data)
 
     @property
     def times(self) -> tuple[Array, ...]:

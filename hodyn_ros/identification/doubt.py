@@ -140,8 +140,9 @@ def doubted(found: Estimation, link: str | None) -> Doubt:
     best, other = _simplest(trials, min(trials).total + _ALIKE * excess)
     gain = before - best.criterion
     is_sure = gain > _SURE * max(1.0, best.total / count) and gain > _NAMED * excess
+    reduced = misfit.reduced
     if not (misfit.is_much.any() or is_sure):
-        return Doubt(misfit.reduced, (), np.zeros(b), False, np.ones(b))
+        return Doubt(reduced, (), np.zeros(b), False, np.ones(b))
     each = np.where(misfit.is_much, misfit.chi_square - misfit.freedom, np.nan)
     shown = [best, *sorted(item for item in trials if item is not best)][:_SHOWN]
     texts = [item.text for item in shown]
@@ -153,19 +154,20 @@ def doubted(found: Estimation, link: str | None) -> Doubt:
         )
         for text, item in zip(texts, shown)
     )
+    is_fault = is_sure and best.is_fault
+    if is_sure:
+        misfit = misfit._replace(chi_square=best.left)
     return Doubt(
-        misfit.reduced,
+        reduced,
         explanations,
         best.shift if is_sure else np.zeros(b),
-        is_sure and best.is_fault,
-        _factors(found, misfit._replace(chi_square=best.left) if is_sure else misfit),
+        is_fault,
+        _factors(found) if misfit.is_much.any() and not is_fault else np.ones(b),
     )
 
 
-def _factors(found: Estimation, misfit: _Misfit) -> Array:
-    """Deviations over those of noise (b,), where more than noise is left."""
-    if not misfit.is_much.any():
-        return np.ones(len(found.z))
+def _factors(found: Estimation) -> Array:
+    """Deviations by the jackknife over those of noise, at least 1, shape (b,)."""
     noise = np.sqrt(np.diag(found.covariance))
     ratio = found.jackknife() / np.maximum(noise, 1e-300)
     return np.where(found.is_shown, np.maximum(ratio, 1.0), 1.0)

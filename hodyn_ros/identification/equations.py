@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import RigidDrive, SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -228,7 +227,7 @@ class Equations:
         ):
             if name in names:
                 self.known[self.places[name]] = values
-        self._random: dict[tuple[tuple[str, ...], int], Array] = {}
+        self._random: dict[tuple[str, ...], Array] = {}
         # Two axes that are normal to the given gravity.
         g = np.asarray(model.gravity)
         normal = np.cross(g, np.eye(3)[np.argmin(np.abs(g))])
@@ -605,7 +604,7 @@ class Equations:
         same._axes = self._axes
         return same
 
-    def structure(self, asked: Places, measured: Iterable[str], seed: int = 0) -> Structure:
+    def structure(self, asked: Places, measured: Iterable[str]) -> Structure:
         """Which combinations determine what is measured.
 
         Source: Gautier 1991, "Numerical calculation of the base inertial parameters of robots".
@@ -616,8 +615,6 @@ class Equations:
             Columns.
         measured : iterable of str
             Such as 'effort' and 'motor_torque'.
-        seed : int
-            Of the random motion by which it is found.
 
         Returns
         -------
@@ -625,9 +622,9 @@ class Equations:
         """
         from scipy.linalg import qr, solve_triangular
 
-        key = tuple(measured), seed
+        key = tuple(measured)
         if key not in self._random:
-            self._random[key] = qr(self._at_random(*key), mode='r')[0]
+            self._random[key] = qr(self._at_random(key), mode='r')[0]
         stacked = self._random[key][:, asked]
         sizes = np.linalg.norm(stacked, axis=0)
         sizes[sizes < _RANK * np.median(sizes)] = 0.0  # but for rounding
@@ -647,9 +644,9 @@ class Equations:
         mapping[:, independent] = np.eye(b)
         return Structure(asked[independent], mapping)
 
-    def _at_random(self, measured: Sequence[str], seed: int) -> Array:
+    def _at_random(self, measured: Sequence[str]) -> Array:
         """Rows of a random motion, shape (rows, columns)."""
-        rng, n = np.random.default_rng(seed), self.model.n_joints
+        rng, n = np.random.default_rng(0), self.model.n_joints
         M = 10 + 2 * -(-len(self.columns) // n) * 3
         low, high = self.model.limits.lower, self.model.limits.upper
         bounded = np.isfinite(low) & np.isfinite(high)

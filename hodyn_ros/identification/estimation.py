@@ -27,7 +27,7 @@ from hodyn_ros.identification.equations import (
 )
 from hodyn_ros.identification.gram import Gram
 from hodyn_ros.identification.recording import Flags, Stretch
-from hodyn_ros.names import FRICTION, listed
+from hodyn_ros.names import FRICTION, listed, number
 
 # Of all rows; without delay; last step over deviations.
 _PASSES, _HELD, _SETTLED = (10, 3, 0.02)
@@ -44,10 +44,11 @@ _ENCODERS = 2.0
 _ROUNDING = 1e-13  # noise over the largest effort that counts as rounding
 _RANK = 1e-6  # of directions that recordings show at all, over the best one
 _UNSEEN = 1e-3  # share of a parameter in the others
-_LEAST_SHOWN = 0.25  # of the parameters
+_LEAST_SEEN = 0.25  # of the parameters
 _LONGEST_DELAY, _LATE = 0.1, 2e-4  # s
 _MUCH = 0.01  # share of rows that is worth a remark
 _DOUBT, _NAMED = 0.05, 6  # deviation over a torque that is worth one, and names in it
+_LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
 _ALIKE, _OTHER_UNIT = 0.8, 4.0  # correlation, and factor that is hardly one of the masses
 
 
@@ -76,6 +77,21 @@ class IdentifiedParameter(NamedTuple):
     """Whether it is that parameter itself; otherwise others are in it, see `mapping`."""
     share: float
     """RMS of its part of the efforts, relative to that of the efforts."""
+
+    @property
+    def text(self) -> str:
+        """Value with its deviation, to the digits that this leaves.
+
+        Returns
+        -------
+        str
+            Such as '0.412 +- 0.003 + ...', where the last stands for other parameters in it.
+        """
+        combined = '' if self.is_alone else ' + ...'
+        if not _LEAST_SHOWN < self.std < np.inf:
+            return f'{number(self.value)} +- {number(self.std, 2)}{combined}'
+        digits = max(0, 1 - int(np.floor(np.log10(self.std))))
+        return f'{self.value:.{digits}f} +- {self.std:.{digits}f}{combined}'
 
 
 class _Noise(NamedTuple):
@@ -156,15 +172,15 @@ class Estimation:
         late = np.array(
             [column.group == 'delay' for column in self.columns], dtype=np.bool_
         )
-        for number in range(_PASSES):
+        for done in range(_PASSES):
             # Rows that no law of friction describes, where joints stick, look like a delay until
             # the noise is known and they are left out.
-            self._held = late & (not late.all() and number < _HELD)
-            if number:
+            self._held = late & (not late.all() and done < _HELD)
+            if done:
                 self.noise = self._judged()
             step, largest = self._step()
             self._take(step)
-            if number > _HELD and largest < _SETTLED:
+            if done > _HELD and largest < _SETTLED:
                 break
 
     def of(self, name: str) -> Places:
@@ -361,7 +377,7 @@ class Estimation:
         self.information = (V * s).T * scale
         unseen = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0)
         self.is_shown = (sizes > 0.0) & (unseen < _UNSEEN)
-        if self.is_shown.mean() < _LEAST_SHOWN:
+        if self.is_shown.mean() < _LEAST_SEEN:
             raise IdentificationError(
                 f'The recordings show {self.is_shown.sum()} of {b} parameters: joints hardly '
                 'move. Record a motion that shows them (hodyn excite), or estimate fewer.'

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, Spring
 from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
 from hodyn_ros.display import shown
@@ -37,7 +37,8 @@ from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import find_violations, motion_limits, tightened
 from hodyn_ros.names import SPRING, TARGETS, listed
-from hodyn_ros.retiming.scaling import RobotLimits, refuse_extremes
+from hodyn_ros.retiming.robot_limits import RobotLimits, refuse_extremes
+from hodyn_ros.retiming.scaling import check_of
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 _GROUPS = {
@@ -201,9 +202,9 @@ def excite(
         springs = {name: d.spring for name, d in drives if isinstance(d, SeriesElastic)}
     moved = [j for j, name in enumerate(model.joint_names) if name in chosen]
     bounds = _bounds(model, limits, moved, share, springs)
-    shown = _Shown(model, target, link, chosen, actuators)
+    regressor = _Regressor(model, target, link, chosen, actuators)
     weights = np.broadcast_to(np.sqrt(rate) / noise, model.n_joints)[:, None]
-    task = _Task(model, bounds, corners, moved, shown, weights)
+    task = _Task(model, bounds, corners, moved, regressor, weights)
     model.warm_up(1)
     rng = np.random.default_rng(seed)
     rest = task.rest(rng)
@@ -217,7 +218,7 @@ def excite(
         )
     dense = motion(_middles(duration, int(np.ceil(duration * _DENSE))), 3)
     information = task.information(dense, inverse_dynamics(model, dense), duration)
-    found = Excitation(motion, shown.names, information)
+    found = Excitation(motion, regressor.names, information)
     if found.condition > _WORST:
         raise task.hidden()
     return found
@@ -256,8 +257,8 @@ def _checked_arrays(
     return noise, corners
 
 
-class _Shown:
-    """What the efforts are by the parameters of a target.
+class _Regressor:
+    """Derivatives of efforts by the parameters of a target.
 
     Parameters
     ----------
@@ -384,7 +385,7 @@ class _Task(NamedTuple):
         Lowest and highest place of links [m].
     moved : list of int
         Joints that move, m of them.
-    shown : _Shown
+    regressor : _Regressor
         The p parameters.
     weights : ndarray, shape (n, 1)
         Root of the rate over the noise of each effort.
@@ -394,7 +395,7 @@ class _Task(NamedTuple):
     bounds: MotionLimits
     box: Array | None
     moved: list[int]
-    shown: _Shown
+    regressor: _Regressor
     weights: Array
 
     def information(self, motion: Array, effort: Array, duration: float) -> Array:
@@ -413,7 +414,7 @@ class _Task(NamedTuple):
         -------
         ndarray, shape (p, p)
         """
-        rows = self.shown.columns(motion, effort) * self.weights
+        rows = self.regressor.columns(motion, effort) * self.weights
         rows = rows.reshape(-1, rows.shape[-1])
         return np.asarray(rows.T @ rows * (duration / len(motion)))
 
@@ -421,7 +422,7 @@ class _Task(NamedTuple):
         """Error for motions that do not tell all of the parameters apart."""
         return RequestError(
             f'No motion of {listed(np.take(self.model.joint_names, self.moved))} was found that '
-            f'keeps the limits and shows all of {listed(self.shown.names)}; move more joints, '
+            f'keeps the limits and shows all of {listed(self.regressor.names)}; move more joints, '
             'give a larger box or more time, or choose another target or link.'
         )
 
@@ -460,7 +461,7 @@ class _Task(NamedTuple):
         try:
             robot = RobotLimits(self.model, self.bounds)
             refuse_extremes(robot, motion)
-            kept = robot.check(motion).is_kept
+            kept = check_of(robot, motion).is_kept
         except (ScalingError, MotionError):  # the latter where closed loops do not close
             return False
         return kept and not self.leaves_box(motion(times, 0)[:, 0])

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
-from hodyn_ros.actuators.actuator import Actuator, RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import Actuator, RigidDrive, SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array, checked_number
-from hodyn_ros.display import Answer, shown
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.identification.answers import of_identification
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
 from hodyn_ros.identification.doubt import Doubt, doubted
 from hodyn_ros.identification.equations import Equations, Parameter
 from hodyn_ros.identification.estimation import (
     Estimation,
-    IdentifiedParameter,
     scale_remarks,
 )
 from hodyn_ros.identification.hypotheses import last_link
@@ -35,6 +31,7 @@ from hodyn_ros.identification.recording import (
     prepared,
     several,
 )
+from hodyn_ros.identification.results import Identification, Residual
 from hodyn_ros.model.friction import (
     Coulomb,
     FrictionLaw,
@@ -50,112 +47,8 @@ from hodyn_ros.names import FRICTION, SPRING
 DEFAULT = ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'delay')
 DEFAULT_OF_SPRINGS = ('stiffness', 'damping')
 
-_KINDS = {
-    'effort': 'torques of the joints',
-    'motor': 'torques of the motors',
-    'sensor': 'torque sensors',
-    'spring': 'torques of springs against those of the links',
-}
 _WORSE = 4.0
 _FLAT = 1e3  # prior of what recordings determine, over its deviation
-
-
-class Residual(NamedTuple):
-    """What efforts of a recording miss.
-
-    Attributes
-    ----------
-    name : str
-        Of the recording.
-    """
-
-    name: str
-    kind: str
-    """'effort', 'motor' (torques), 'sensor' or 'spring' (link side against spring)."""
-    size: Array
-    """RMS of what was measured, shape (n,); NaN for other joints."""
-    before: Array
-    """RMS of what the given model leaves."""
-    after: Array
-    """RMS of what the identified one leaves."""
-    noise: Array
-    """RMS of the noise behind the filter, as samples scatter and encoders round."""
-
-    @property
-    def title(self) -> str:
-        """Kind of the rows in words.
-
-        Returns
-        -------
-        str
-            Such as 'torques of the joints'.
-        """
-        return _KINDS[self.kind]
-
-    @property
-    def chi_square(self) -> Array:
-        """Squares of what both models leave over those of the noise, shape (2, n).
-
-        Returns
-        -------
-        ndarray, shape (2, n)
-            Of the given, then of the identified model.
-        """
-        with np.errstate(invalid='ignore', divide='ignore'):
-            return np.asarray((np.stack([self.before, self.after]) / self.noise) ** 2)
-
-
-@shown
-@dataclass(frozen=True, eq=False)
-class Identification:
-    """What recordings say about a robot; see `identify`.
-
-    Attributes
-    ----------
-    remarks : tuple of str
-        What one should know of recordings and estimates.
-    """
-
-    model: RobotModel
-    """With identified bodies, friction, armature and gravity."""
-    actuators: Actuators | None
-    """With identified motors and springs."""
-    payload: Payload | None
-    """If it was asked for."""
-    parameters: tuple[IdentifiedParameter, ...]
-    """The b base parameters."""
-    columns: tuple[Parameter, ...]
-    """The P parameters that they combine."""
-    mapping: Array
-    """Base parameters = mapping @ parameters, shape (b, P)."""
-    full: Array
-    """Physically consistent parameters that the model holds, shape (P,)."""
-    covariance: Array
-    """Of the base parameters, shape (b, b)."""
-    residuals: tuple[Residual, ...]
-    """Of the recordings."""
-    validation: tuple[Residual, ...]
-    """Of recordings, or parts of them, that were not used."""
-    doubt: Doubt
-    """What is left beside the noise of samples, and what explains it."""
-    remarks: tuple[str, ...]
-
-    @property
-    def answer(self) -> Answer:
-        """Tables of parameters and residuals, for people and for programs.
-
-        Returns
-        -------
-        Answer
-        """
-        return of_identification(self)
-
-    def __getitem__(self, name: str) -> IdentifiedParameter:
-        """Base parameter of a name."""
-        for item in self.parameters:
-            if item.name == name:
-                return item
-        raise KeyError(name)
 
 
 def identify(
@@ -230,7 +123,8 @@ def identify(
     try:
         full, remarks = _physical(found, fixed)
     except IdentificationError as error:
-        raise IdentificationError(f'{error} {doubt.sentence}'.rstrip()) from None
+        reasons = [str(error), *scales, doubt.sentence]
+        raise IdentificationError(' '.join(filter(None, reasons))) from None
     result, drives, payload = _updated(found, full, smoothing)
     residuals = _residuals(found, full, equations, used)
     unseen = _residuals(found, full, equations, held)

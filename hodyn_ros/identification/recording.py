@@ -51,9 +51,7 @@ class RecordingFile(NamedTuple):
 Recording = Union[Samples, RecordingFile, str, 'os.PathLike[str]']
 """Samples with measured efforts, or a file of them."""
 
-CHUNK = 1 << 15
-"""Samples of a recording that are filtered together."""
-
+_CHUNK = 1 << 15  # samples of a recording that are filtered together
 # Of the pass band over the frequency of the motion, at most and at least; of the rate of the
 # samples; of rows over the pass band.
 _WIDEST, _NARROWEST, _OF_RATE, _ROWS = 16.0, 4.0, 0.2, 2.0
@@ -228,8 +226,8 @@ class Preparation:
         self.seen += [text for text in whole.remarks if text not in self.seen]
         self.samples += len(whole)
         is_given = whole.motion.shape[1] >= 3 and not np.isnan(whole.motion[:, 2]).any()
-        for first in range(0, len(whole), CHUNK):
-            samples = whole.at(slice(first, first + CHUNK))
+        for first in range(0, len(whole), _CHUNK):
+            samples = whole.at(slice(first, first + _CHUNK))
             if is_given and seen.kind != 'measured':
                 found.append(self._given(samples))
             else:

@@ -299,13 +299,25 @@ def sine_cosine(angle: Jet) -> tuple[Jet, Jet]:
 
     From s' = c q' and c' = -s q'.
     """
-    sine, cosine = [evaluate('sine', angle[0])], [evaluate('cosine', angle[0])]
-    rate = angle.rate()
+    sine, cosine = evaluate('sine', angle[0]), evaluate('cosine', angle[0])
+    return _waves(angle.rate(), sine, cosine, lambda x: -x)
+
+
+def sinh_cosh(x: Jet) -> tuple[Jet, Jet]:
+    """Jets of the hyperbolic sine and cosine, from s' = c x' and c' = s x'."""
+    return _waves(x.rate(), np.sinh(x[0]), np.cosh(x[0]), lambda x: x)
+
+
+def _waves(
+    rate: Jet, sine: Number, cosine: Number, sign: Callable[[Number], Number]
+) -> tuple[Jet, Jet]:
+    """Jets of s and c with s' = c x' and c' = +-s x'."""
+    s, c = [sine], [cosine]
     for k in range(len(rate)):
-        rises, falls = leibniz(cosine, rate, k), leibniz(sine, rate, k)
-        sine.append(rises)
-        cosine.append(-falls)
-    return Jet(sine), Jet(cosine)
+        rises, falls = leibniz(c, rate, k), leibniz(s, rate, k)
+        s.append(rises)
+        c.append(sign(falls))
+    return Jet(s), Jet(c)
 
 
 def tanh(x: Jet) -> Jet:

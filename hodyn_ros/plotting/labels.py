@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hodyn_ros import names
-from hodyn_ros.model.limits import ANGULAR, SERIES
+from hodyn_ros.model.limits import ANGULAR
 from hodyn_ros.model.violations import Quantity
 from hodyn_ros.names import MOTION_NAMES, unit_of
 
@@ -37,24 +37,19 @@ class Label(NamedTuple):
     name : str
         Such as 'Torque rate'.
     symbol : str
-        Such as 'Q′'; empty if there is none.
-    plain_unit : str
-        In letters that every terminal and program knows, such as 'N m/s^2'.
+        Such as 'Q′'.
+    unit : str
+        As in typography, such as 'N m/s²'.
     """
 
     name: str
     symbol: str
-    plain_unit: str
+    unit: str
 
     @property
     def title(self) -> str:
         """Name and symbol."""
-        return f'{self.name} {self.symbol}'.rstrip()
-
-    @property
-    def unit(self) -> str:
-        """Unit as in typography, such as 'N m/s²'."""
-        return self.plain_unit.translate(_TYPOGRAPHIC)
+        return f'{self.name} {self.symbol}'
 
 
 def label(kind: str, order: int, is_linear: bool) -> Label:
@@ -74,7 +69,7 @@ def label(kind: str, order: int, is_linear: bool) -> Label:
     Label
     """
     name = _NAMES[kind][order].format('force' if is_linear else 'torque').capitalize()
-    unit = unit_of(ANGULAR[kind], is_linear, order)
+    unit = unit_of(ANGULAR[kind], is_linear, order).translate(_TYPOGRAPHIC)
     return Label(name, _primed(_SYMBOLS[kind], order), unit)
 
 
@@ -91,26 +86,6 @@ def labels_of(quantity: Quantity) -> tuple[Label, ...]:
     """
     series = quantity.kind, quantity.order
     return tuple(label(*series, linear) for linear in quantity.is_linear)
-
-
-def label_of(quantity: str, is_linear: bool) -> Label:
-    """Label of a quantity by its name in a `Violation`; unknown names stay as they are.
-
-    Parameters
-    ----------
-    quantity : str
-        Such as 'velocity', 'effort_dot' or 'motor_torque'.
-    is_linear : bool
-        Whether the joint, or that of the motor, is prismatic.
-
-    Returns
-    -------
-    Label
-        Without symbol and unit if the name is unknown.
-    """
-    if quantity not in SERIES:
-        return Label(quantity, '', '')
-    return label(*SERIES[quantity], is_linear)
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -21,7 +21,7 @@ from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.jets import Jet, compose
 from hodyn_ros.model.limits import velocity_use
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.retiming.scaling import (
+from hodyn_ros.retiming.robot_limits import (
     RobotLimits,
     TimedMotion,
     at_rate,
@@ -230,14 +230,15 @@ class PathLimits:
     x = x0 b + x1 b' + x2: with ud^2 = b and 2 u2d = b' the acceleration is p'' b + p' b' / 2, and
     the torque c b + m b' / 2 + g with m = M p', c = M p'' + C(p, p') p' and g of the weight. Then
     xd = sqrt(b) x' and x2d = b' x' / 2 + b x''. Of motors behind springs, torque and torque rate
-    are those of motors without. K is 4, or 5 to limit the second derivative of the torque.
+    are those of motors without.
 
     Parameters
     ----------
     robot : RobotLimits
         Of n joints.
     p : ndarray, shape (N, K, n)
-        Positions and derivatives with respect to u [rad] or [m], K = 4 or 5.
+        Positions and derivatives with respect to u [rad] or [m]. K is 3; 4 to limit jerk and
+        torque rate, with friction or with motors; 5 for the second derivative of the torque.
     """
 
     def __init__(self, robot: RobotLimits, p: Array) -> None:
@@ -252,27 +253,25 @@ class PathLimits:
         position[:, 2] = P[:orders]
         acceleration[:, 0], acceleration[:, 1] = P[2:], 0.5 * P[1:-1]
         torque = np.stack([self._padded(x) for x in _efforts_along(robot.model, p)], axis=1)
-        quantities = np.stack((position, acceleration, torque))
-        one = np.ones(len(joints.names))
-        zero = 0.0 * one
-        # Order of the derivative, shares of position, acceleration and torque, and the limit.
+        # Order of the derivative, of what, the limit, and the share of the torque.
         limited = [
-            (0, (zero, one, zero), limits.acceleration),
-            (0, (zero, zero, one), limits.effort),
-            (1, (zero, one, zero), limits.jerk),
-            (1, (zero, zero, one), limits.effort_dot),
-            (2, (zero, zero, one), limits.effort_ddot),
+            (0, acceleration, limits.acceleration, 0.0),
+            (0, torque, limits.effort, 1.0),
+            (1, acceleration, limits.jerk, 0.0),
+            (1, torque, limits.effort_dot, 1.0),
+            (2, torque, limits.effort_ddot, 1.0),
         ]
         if robot.actuators is not None:
-            inertia, compliance, velocity, most, rate, deflection = _drives(robot, len(one))
+            inertia, compliance, velocity, most, rate, end = _drives(robot, P.shape[-1])
+            of_motor, deflection = inertia * acceleration + torque, compliance * torque
             limited += [
-                (0, (zero, inertia, one), most),
-                (0, (zero, zero, compliance), deflection),
-                (1, (one, zero, compliance), velocity),
-                (1, (zero, inertia, one), rate),
+                (0, of_motor, most, 1.0),
+                (0, deflection, end, compliance),
+                (1, position + deflection, velocity, compliance),
+                (1, of_motor, rate, 1.0),
             ]
         rows = (
-            (k, _rows(quantities, k, [row[1:] for row in limited if row[0] == k]))
+            (k, _rows(k, [row[1:] for row in limited if row[0] == k]))
             for k in range(orders)
         )
         self._rows = {k: found for k, found in rows if len(found.joint)}
@@ -324,34 +323,30 @@ class PathLimits:
         return found
 
 
-def _rows(
-    quantities: Array, k: int, limited: Sequence[tuple[tuple[Array, ...], Array]]
-) -> _Rows:
+def _rows(k: int, limited: Sequence[tuple[Array, Array, Array | float]]) -> _Rows:
     """Rows of order k where there is a limit; what has a limit of zero is at rest.
 
     Parameters
     ----------
-    quantities : ndarray, shape (3, orders, 3, N, m)
-        Derivatives along u of x0, x1 and x2 of position, acceleration and torque.
     k : int
         Order of the derivative.
     limited : sequence of tuple
-        Shares of the quantities, (m,) each, and limits (m,).
+        Derivatives along u of x0, x1 and x2 of quantities, (orders, 3, N, m), their limits, (m,),
+        and the shares of the torque that they have.
 
     Returns
     -------
     _Rows
     """
-    terms, joints, weights = [], [], []
-    for shares, limit in limited:
+    terms, joints, efforts = [], [], []
+    for x, limit, share in limited:
         joint = np.flatnonzero(np.isfinite(limit) & (limit > 0.0))
-        weight = np.stack(shares)[:, joint] / limit[joint]
-        terms.append(np.einsum('qc,qkxnc->kxcn', weight, quantities[..., joint]))
+        terms.append(np.moveaxis(x[..., joint] / limit[joint], 3, 2))
         joints.append(joint)
-        weights.append(weight[2])
-    x = np.concatenate(terms, axis=2)
-    effort = np.concatenate(weights)[:, None]
-    return _Rows(_factors(x, k), _factors(x, max(k - 1, 0)), np.concatenate(joints), effort)
+        efforts.append((share * np.ones_like(limit))[joint] / limit[joint])
+    every, effort = np.concatenate(terms, axis=2), np.concatenate(efforts)[:, None]
+    below = _factors(every, max(k - 1, 0))
+    return _Rows(_factors(every, k), below, np.concatenate(joints), effort)
 
 
 def _factors(x: Array, k: int) -> Array:

@@ -27,15 +27,15 @@ from hodyn_ros.errors import (
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.retiming.path import RestingPath, limits_along, moving_parts
-from hodyn_ros.retiming.scaling import (
+from hodyn_ros.retiming.robot_limits import (
     Limiting,
     RobotLimits,
     TimedMotion,
     UniformScaling,
     knots_of,
     refuse_extremes,
-    stretched,
 )
+from hodyn_ros.retiming.scaling import check_of, scaling_of, stretched
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion, spline_of_degree_5
 from hodyn_ros.trajectory.waypoints import divided_times
 from hodyn_ros.typing import Array
@@ -144,7 +144,7 @@ def new_timing(
     slower_only : bool
         A motion that keeps its limits stays as it is; another one does not become shorter.
     actuators, motor_limits : Actuators and MotorLimits, optional
-        Without damping.
+        Dampers are followed as in `motor_motion`.
     given : times (N,) and motion (N, K, n), optional
         What is stretched, or stays as it is; by default the knots of the path and as many samples
         between them as make 100 Hz.
@@ -178,16 +178,18 @@ def new_timing(
 
         def slowest(scaling: Callable[..., UniformScaling]) -> UniformScaling:
             # What is executed comes first, because it says when a limit is exceeded.
-            found = [] if motion is None else [scaling(motion)]
-            return max([scaling(samples, wrench), *found], key=lambda each: each.factor)
+            found = [] if motion is None else [scaling(robot, motion)]
+            return max(
+                [scaling(robot, samples, wrench), *found], key=lambda each: each.factor
+            )
 
         if slower_only:
             if motion is not None:
                 refuse_extremes(robot, motion)
-            if (kept := slowest(robot.check)).is_kept:
+            if (kept := slowest(check_of)).is_kept:
                 return _stretched(robot, times, samples, motion, kept._replace(factor=1.0))
         if timing == 'uniform':
-            return _stretched(robot, times, samples, motion, slowest(robot.scaling))
+            return _stretched(robot, times, samples, motion, slowest(scaling_of))
     assert path is not None
     shortest = path.end_time - path.start_time if slower_only else 0.0
     found = retime(model, path, limits, **drives, **options, shortest=shortest)
@@ -294,7 +296,7 @@ def retime(
         By default those of the model; see `motion_limits` for those that it may lack:
         acceleration, jerk, torque rate and the derivative of that.
     actuators, motor_limits : Actuators and MotorLimits, optional
-        Without damping. With limits of motors the window may become longer.
+        With limits of motors the window may become longer.
     intervals : int, optional
         Between the knots of the time law, at most 4000: more are slower to compute and give a
         faster motion. By default 128, or four on each segment up to 512, and four times as many
@@ -337,10 +339,9 @@ def retime(
     _check_options(intervals, rate, window, rise_time, shortest)
     robot = RobotLimits.of(model, limits, actuators, motor_limits)
     if rise_time > 0.0:
-        given = robot.limits
-        own = np.minimum(given.effort_ddot, given.effort_dot / rise_time)
-        own = np.where(np.isfinite(given.effort_ddot), given.effort_ddot, own)
-        robot = replace(robot, limits=given._replace(effort_ddot=own))
+        own, rate_limit = robot.limits.effort_ddot, robot.limits.effort_dot
+        ddot = np.where(np.isfinite(own), own, rate_limit / rise_time)
+        robot = replace(robot, limits=robot.limits._replace(effort_ddot=ddot))
     try:
         places = moving_parts(model, path)
         refuse_extremes(robot, path)
@@ -442,9 +443,9 @@ class _Moving:
     ) -> None:
         self.path, self._robot = RestingPath(path, *ends), robot
         try:
-            scaling = robot.scaling(self.path)
+            scaling = scaling_of(robot, self.path)
         except ScalingError:
-            robot.scaling(path)  # Says where, by its parameter.
+            scaling_of(robot, path)  # Says where, by its parameter.
             raise
         if scaling.limiting is None:
             raise UnlimitedError(
@@ -591,7 +592,7 @@ class _Averaging(NamedTuple):
         rows = _means(places, self.width)
         rows[[0, -1]] = places[[0, -1]]
         whole = _joined([rows[:1], rows, rows[-1:]], [0, 0])[0]
-        scaling = self.robot.check(spline_of_degree_5(whole[:, :-1], self.step))
+        scaling = check_of(self.robot, spline_of_degree_5(whole[:, :-1], self.step))
         stretch = periods * self.step / law.duration
         return _Part(path, law, periods, stretch, wide, rows, scaling)
 
@@ -647,7 +648,7 @@ class _Averaging(NamedTuple):
         number = int(np.argmax([part.scaling.factor for part in parts]))
         start, limiting = starts[number] * self.step, parts[number].scaling.limiting
         if missing > 0.0:
-            start, limiting = 0.0, self.robot.scaling(motion).limiting
+            start, limiting = 0.0, scaling_of(self.robot, motion).limiting
         assert limiting is not None and limiting.time is not None
         samples = motion(motion.times)
         passed = np.clip(

@@ -16,11 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators.actuator import Actuator, RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import (
+    Actuator,
+    RigidDrive,
+    SeriesElastic,
+    VariableStiffness,
+)
 from hodyn_ros.actuators.springs import LinearSpring
-from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Sum, Viscous

@@ -9,9 +9,8 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.actuator import Actuator
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.drives import Actuator, SeriesElastic
 from hodyn_ros.checks import check_choice, checked_number, finite_array
 from hodyn_ros.errors import DeflectionError, SimulationError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, opened

@@ -25,10 +25,10 @@ from hodyn_ros.typing import Array
 
 # Variance of everything before the first measurement, in units of the measurement noise and of the
 # time scale of each model: enough to forget it, and eps times it is still far below one.
-_UNKNOWN = 1e10
+_PRIOR = 1e10
 # Variance from which on a model starts anew: it is far too fast for the times between the
 # measurements, and rounding of such variances would make others negative.
-_LOST = 1e12
+_DIVERGED = 1e12
 # Step, in units of the time scale of a model, that hardly changes the state. The states at both
 # ends then say the same, and weighing their differences would amplify rounding.
 _SHORT = 0.2
@@ -67,12 +67,12 @@ class ModelBank:
         self.time = self.oldest = 0
         self._N = N
         # The copies, oldest first, and then the newest state. Time is multiplied by the cut-off.
-        self._place = size - N
+        self._newest = size - N
         self._units = cutoffs[:, None] ** np.arange(float(N))
         self._mean = np.zeros((M, n, size))
         self._covariance = np.zeros((M, size, size))
         self._outer = np.empty((M, size, size))
-        self._covariance[:, range(size - N, size), range(size - N, size)] = _UNKNOWN
+        self._covariance[:, range(size - N, size), range(size - N, size)] = _PRIOR
         self._steps = StepMatrices(N)
         self._step = -1
         self._transition = np.zeros((M, N, N))
@@ -82,7 +82,7 @@ class ModelBank:
         # Times of the copies [ns], oldest first.
         self._n_copies = n_copies
         self._copies: list[int] = []
-        self._latest_source: _Source | None = None
+        self._latest_support: _Support | None = None
 
     def start(self, time: int, values: Array) -> None:
         """Take the first measurement, values (n,) at a time [ns].
@@ -95,7 +95,7 @@ class ModelBank:
             [unit]
         """
         self.time = self.oldest = time
-        place = self._place
+        place = self._newest
         self._mean[:, :, place] = values
         self._covariance[:, place, place] = 1.0
         if self._n_copies:
@@ -122,14 +122,15 @@ class ModelBank:
             self._transposed = self._transition.transpose(0, 2, 1)
             self._step = step
         self._intensity = (self.cutoffs * period)[:, None, None]
-        P, F_T, place = self._covariance, self._transposed, self._place
+        P, F_T, place = self._covariance, self._transposed, self._newest
+        # Covariances of the newest state with all others, then with itself: F P F^T + Q.
         rows = self._transition @ P[:, place:]
-        own = rows[:, :, place:] @ F_T
+        newest = rows[:, :, place:] @ F_T
         # Symmetric to the last bit, so that rounding cannot drift apart over hours.
-        own += own.transpose(0, 2, 1)
-        own *= 0.5
-        own += self._driven * self._intensity
-        rows[:, :, place:] = own
+        newest += newest.transpose(0, 2, 1)
+        newest *= 0.5
+        newest += self._driven * self._intensity
+        rows[:, :, place:] = newest
         P[:, place:] = rows
         P[:, :, place:] = rows.transpose(0, 2, 1)
         self._mean[:, :, place:] = self._mean[:, :, place:] @ F_T
@@ -137,8 +138,8 @@ class ModelBank:
         if not self._n_copies:
             self.oldest = time
 
-    def expected(self, values: Array, models: slice) -> tuple[Array, Array]:
-        """Return what `measure` would for values (n,), of some models and without correction.
+    def innovation(self, values: Array, models: slice) -> tuple[Array, Array]:
+        """Innovations of values (n,) that are not used, of some models.
 
         Parameters
         ----------
@@ -154,7 +155,7 @@ class ModelBank:
         variance : ndarray, shape (models,)
             Over that of the noise.
         """
-        place = self._place
+        place = self._newest
         variance = self._covariance[models, place, place] + 1.0
         return values - self._mean[models, :, place], variance
 
@@ -162,6 +163,9 @@ class ModelBank:
         self, values: Array, order: int = 0, ratio: float = 1.0
     ) -> tuple[Array, Array]:
         """Correct by a derivative of some order (n,) that is measured at the present time.
+
+        With c the column of the covariance P of that derivative and s = P_kk + r^2 the variance of
+        the innovation e, the mean becomes x + c e / s and the covariance P - c c^T / s.
 
         `ratio` is the standard deviation of its noise over that of the values [1/s^order]. Returns
         the innovations (M, n), measured minus predicted, and their variances (M,) in units of that
@@ -184,9 +188,9 @@ class ModelBank:
             Over that of the noise of values [1/s^(2 order)].
         """
         unit = self._units[:, order]
-        index = self._place + order
-        if self._covariance[:, index, index].max() > _LOST:
-            self._restart(self._covariance[:, index, index] > _LOST)
+        index = self._newest + order
+        if self._covariance[:, index, index].max() > _DIVERGED:
+            self._restart(self._covariance[:, index, index] > _DIVERGED)
         column = self._covariance[:, :, index].copy()
         variance = column[:, index] + (ratio / unit) ** 2
         innovation = values / unit[:, None] - self._mean[:, :, index]
@@ -196,14 +200,14 @@ class ModelBank:
         self._covariance -= self._outer
         return innovation * unit[:, None], variance * unit**2
 
-    def _restart(self, lost: NDArray[np.bool_]) -> None:
-        """Forget the newest state of models that know nothing any more, (M,)."""
-        P, place = self._covariance, self._place
-        P[lost, place:] = 0.0
-        P[lost, :, place:] = 0.0
+    def _restart(self, diverged: NDArray[np.bool_]) -> None:
+        """Forget the newest state of models that have diverged, (M,)."""
+        P, place = self._covariance, self._newest
+        P[diverged, place:] = 0.0
+        P[diverged, :, place:] = 0.0
         for i in range(place, place + self._N):
-            P[lost, i, i] = _UNKNOWN
-        self._mean[lost, :, place + 1 :] = 0.0
+            P[diverged, i, i] = _PRIOR
+        self._mean[diverged, :, place + 1 :] = 0.0
 
     def copy(self) -> None:
         """Keep the present state; the oldest copy makes room for it."""
@@ -240,9 +244,9 @@ class ModelBank:
         ndarray, shape (models, n, K)
             [unit/s^k]
         """
-        source = self._source(time, K)
-        weights = self._weights(source, K, models)
-        means: Array = self._mean[models, :, source.place] @ weights.transpose(0, 2, 1)
+        support = self._support(time, K)
+        weights = self._weights(support, K, models)
+        means: Array = self._mean[models, :, support.place] @ weights.transpose(0, 2, 1)
         return means
 
     def covariances(self, time: int, K: int, models: slice = _ALL) -> Array:
@@ -262,22 +266,22 @@ class ModelBank:
         ndarray, shape (models, K, K)
             Times the variance of the noise it is that of each component.
         """
-        source = self._source(time, K)
-        W, place = self._weights(source, K, models), source.place
+        support = self._support(time, K)
+        W, place = self._weights(support, K, models), support.place
         covariance: Array = (
             W @ self._covariance[models, place, place] @ W.transpose(0, 2, 1)
         )
         spread = np.empty_like(covariance)
-        ahead = source.short - (models.start or 0)
-        spread[:] = self._steps.matrices(np.array([source.u]))[1][:, :K, :K]
+        ahead = support.short - (models.start or 0)
+        spread[:] = self._steps.matrices(np.array([support.u]))[1][:, :K, :K]
         if len(spread) > ahead:
-            spread[max(ahead, 0) :] = self._steps.bridge_spread(source.u, K)
-        spread *= source.spread[models]
+            spread[max(ahead, 0) :] = self._steps.bridge_spread(support.u, K)
+        spread *= support.spread[models]
         spread *= self._intensity[models]
         covariance += spread
         return covariance
 
-    def _source(self, time: int, K: int) -> _Source:
+    def _support(self, time: int, K: int) -> _Support:
         """From which states to find those at a time, and in which units.
 
         Parameters
@@ -289,60 +293,60 @@ class ModelBank:
 
         Returns
         -------
-        _Source
+        _Support
             The newest state for later times, else the copies on both sides.
         """
         N, M = self._N, len(self.cutoffs)
         ahead = time >= self.time
         if ahead:
-            start, end, place, short = self.time, max(time, self.time + 1), self._place, M
+            start, end, place, short = self.time, max(time, self.time + 1), self._newest, M
         else:
             index = len(self._copies) - 1
             while self._copies[index] > time:
                 index -= 1
             last = index + 1 == len(self._copies)
             start, end = self._copies[index], self.time if last else self._copies[index + 1]
-            place, short = self._place - N * (len(self._copies) - index), 0
+            place, short = self._newest - N * (len(self._copies) - index), 0
         # Copies move when another one is made.
         key = (start, end, K, place)
-        found = self._latest_source
+        found = self._latest_support
         if found is None or found.key != key:
             duration = 1e-9 * (end - start)
             x = self.cutoffs * duration
             powers = x[:, None] ** self._steps.exponents
             units = duration ** np.arange(float(K))
             spread = self._units[:, :K] / powers[:, :K]
-            found = _Source(
+            found = _Support(
                 key,
                 slice(place, place + (N if ahead else 2 * N)),
                 powers[:, None, np.arange(N if ahead else 2 * N) % N] / units[:, None],
                 powers[:, -1:, None] * spread[:, :, None] * spread[:, None],
                 short or int(np.count_nonzero(x < _SHORT)),
             )
-            self._latest_source = found
+            self._latest_support = found
         return found._replace(u=(time - start) / (end - start))
 
-    def _weights(self, source: _Source, K: int, models: slice) -> Array:
-        """Weights of the states of the source, in physical units.
+    def _weights(self, support: _Support, K: int, models: slice) -> Array:
+        """Weights of the states of the support, in physical units.
 
         Returns
         -------
         ndarray, shape (models, K, N or 2 N)
         """
-        N, scales = self._N, source.weights[models]
-        ahead = source.short - (models.start or 0)
+        N, scales = self._N, support.weights[models]
+        ahead = support.short - (models.start or 0)
         if ahead <= 0:
-            return self._steps.bridge_weights(source.u, K) * scales
-        taylor = self._steps.matrices(np.array([source.u]))[0][0, :K]
+            return self._steps.bridge_weights(support.u, K) * scales
+        taylor = self._steps.matrices(np.array([support.u]))[0][0, :K]
         if scales.shape[-1] == N:
             return taylor * scales
-        weights = self._steps.bridge_weights(source.u, K) * scales
+        weights = self._steps.bridge_weights(support.u, K) * scales
         weights[:ahead, :, :N] = taylor * scales[:ahead, :, :N]
         weights[:ahead, :, N:] = 0.0
         return weights
 
 
-class _Source(NamedTuple):
+class _Support(NamedTuple):
     """States from which others follow, in a unit of time of their own."""
 
     # Start and end of that unit [ns], K, place of the first state.

@@ -32,8 +32,7 @@ from hodyn_ros.trajectory.motion import (
 )
 from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, MotionSpline
-from hodyn_ros.trajectory.waypoints import STANDSTILL, Immutable, checked_rows
-from hodyn_ros.trajectory.waypoints import Waypoints as Waypoints
+from hodyn_ros.trajectory.waypoints import STANDSTILL, Immutable, Waypoints, checked_rows
 from hodyn_ros.typing import Array
 
 HOLD_DURATION = 1.0
@@ -138,7 +137,7 @@ def plan_motion(
     check_choice('interpolation', interpolation, INTERPOLATIONS, TrajectoryError)
     is_spline = interpolation == 'spline'
     if start is not None:
-        start = _checked(start, names, needed=ORDER if is_spline else 3)
+        start = _checked_start(start, names, needed=ORDER if is_spline else 3)
     waypoints, held = _all_joints(waypoints, names, start, allow_partial_joints)
     complete = waypoints
     if interpolation == 'jtc_upsampled':
@@ -146,7 +145,7 @@ def plan_motion(
         velocities = upsampled_velocities(waypoints.times, *waypoints.rows)
         complete = replace(waypoints, velocities=velocities)
     knots, boundary, remarks = _knots(complete, start, _NEAR if is_spline else 0.0)
-    controlled = knots if boundary is None else _closed(knots)
+    controlled = knots if boundary is None else _as_controller_takes(knots)
     motion: MotionSpline | JtcMotion
     if is_spline:
         state = None if boundary is None else boundary.motion[1:]
@@ -160,27 +159,37 @@ def plan_motion(
     extremes = position_extremes(motion)
     if is_spline and boundary is not None and boundary.in_progress:
         _refuse_swing(knots, boundary.motion, extremes)
-    joined, at_start = _beginning(motion, names, start, boundary)
-    supplied = ' '.join((_supplied(motion), *rounded))
+    joined, at_start = _continuity_at_start(motion, names, start, boundary)
+    supplied = ' '.join((_remark_on_supplied(motion), *rounded))
     return MotionPlan(
         motion=motion,
         interpolation=interpolation,
         continuous_derivative=min(motion.continuous_derivative, joined),
         deviation_from_jtc=deviation,
         extremes=extremes,
-        remarks=(_given(waypoints), *remarks, _begin(motion, boundary), *held, supplied),
-        warnings=(*_swing(controlled, deviation), *at_start, *jtc_remarks(controlled)),
+        remarks=(
+            _remark_on_given(waypoints),
+            *remarks,
+            _remark_on_start(motion, boundary),
+            *held,
+            supplied,
+        ),
+        warnings=(
+            *_warn_of_swing(controlled, deviation),
+            *at_start,
+            *jtc_remarks(controlled),
+        ),
     )
 
 
-def _closed(knots: Waypoints) -> Waypoints:
+def _as_controller_takes(knots: Waypoints) -> Waypoints:
     """Knots for the controller, for which zero is what a start state leaves open."""
     accelerations = knots.accelerations.copy()
     accelerations[0] = np.nan_to_num(accelerations[0])
     return replace(knots, accelerations=accelerations)
 
 
-def _given(waypoints: Waypoints) -> str:
+def _remark_on_given(waypoints: Waypoints) -> str:
     """Remark on what was given."""
     N, (v, a) = len(waypoints.times), (~np.isnan(row[:, 0]) for row in waypoints.rows[1:])
     return (
@@ -189,7 +198,7 @@ def _given(waypoints: Waypoints) -> str:
     )
 
 
-def _supplied(motion: MotionSpline | JtcMotion) -> str:
+def _remark_on_supplied(motion: MotionSpline | JtcMotion) -> str:
     """Remark on what was added to the waypoints."""
     if isinstance(motion, MotionSpline):
         counts = zip(QUANTITIES[1:], np.sum(~motion.given[:, 1:], axis=0))
@@ -205,7 +214,7 @@ def _supplied(motion: MotionSpline | JtcMotion) -> str:
     return f'The motion is that of joint_trajectory_controller, which {how}.'
 
 
-def _swing(waypoints: Waypoints, deviation: Array) -> tuple[str, ...]:
+def _warn_of_swing(waypoints: Waypoints, deviation: Array) -> tuple[str, ...]:
     """Warning of joints that leave the motion of the controller far, if there are any."""
     large = np.maximum(_LARGE_DEVIATION * np.ptp(waypoints.positions, axis=0), _NOTICEABLE)
     if not np.any(deviation > large):
@@ -218,7 +227,7 @@ def _swing(waypoints: Waypoints, deviation: Array) -> tuple[str, ...]:
     )
 
 
-def _begin(motion: MotionSpline | JtcMotion, boundary: StartState | None) -> str:
+def _remark_on_start(motion: MotionSpline | JtcMotion, boundary: StartState | None) -> str:
     """Remark on where the motion begins."""
     if boundary is not None and boundary.in_progress:
         return f'The motion in progress is continued from {motion.start_time:g} s on.'
@@ -228,7 +237,7 @@ def _begin(motion: MotionSpline | JtcMotion, boundary: StartState | None) -> str
     return f'The motion begins at the {where}, at {motion.start_time:g} s, {how}.'
 
 
-def _beginning(
+def _continuity_at_start(
     motion: MotionSpline | JtcMotion,
     names: tuple[str, ...],
     start: StartState | None,
@@ -351,7 +360,7 @@ def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _checked(start: StartState, names: tuple[str, ...], needed: int) -> StartState:
+def _checked_start(start: StartState, names: tuple[str, ...], needed: int) -> StartState:
     """State with zeros for what it leaves open; a motion in progress must have `needed` rows."""
     if not np.isfinite(start.time):
         raise TrajectoryError(
@@ -523,7 +532,7 @@ def _knots(
             f'from {start.time:g} s on, when the motion in progress can be continued; expected at '
             f'least {1e3 * _SHORTEST_JOIN:g} ms. Send later waypoints.'
         )
-    remarks = [_left_out(waypoints, start, passed)] if passed else []
+    remarks = [_remark_on_passed(waypoints, start, passed)] if passed else []
     # Waypoints so shortly behind the start that the spline would swing.
     close = times[:-1] - start.time < near * np.diff(times)
     first = passed + int(np.logical_and.accumulate(close[passed:]).sum())
@@ -537,7 +546,7 @@ def _knots(
     return _after_state(waypoints, start, first), start, remarks
 
 
-def _left_out(waypoints: Waypoints, start: StartState, passed: int) -> str:
+def _remark_on_passed(waypoints: Waypoints, start: StartState, passed: int) -> str:
     """Remark on waypoints that have passed where a motion in progress is continued."""
     which = (
         'The first waypoint has' if passed == 1 else f'The first {passed} waypoints have'

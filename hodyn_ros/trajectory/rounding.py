@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.trajectory.motion import DEGREE, taylor_weights
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 from hodyn_ros.typing import Array, Flags, Indices
 
@@ -188,9 +189,8 @@ def _snap(motion: MotionSpline) -> Array:
     """Largest snap of each segment at its ends and at `_LOOKS` in between, shape (N - 1, n)."""
     largest: Array = np.abs(motion.expansions[:, :, 4]).max(axis=1)
     for part in _LOOKS:
-        offset, snap = part * np.diff(motion.times)[:, None], np.zeros(1)
-        for j in reversed(range(6)):
-            snap = motion.expansions[:, 0, 4 + j] + snap * offset / (j + 1.0)
+        weights = taylor_weights(part * np.diff(motion.times), 1, DEGREE - 3)
+        snap = (weights @ motion.expansions[:, 0, 4:])[:, 0]
         np.maximum(largest, np.abs(snap), out=largest)
     return largest
 

@@ -246,50 +246,40 @@ class Smoother:
         from hodyn_ros.trajectory.smoother_kernels import combine
 
         B, N, width, K = rows.stop - rows.start, self._K + 1, filters.width, self._K
-        reference, mean = np.empty((B, K * width)), np.zeros((B, K * width))
-        spread, begun = np.zeros((B, K * (K + 1) // 2, width)), np.zeros(B, np.bool_)
+        mixture = (
+            np.zeros(B, dtype=np.bool_),
+            np.empty((B, K * width)),
+            np.zeros((B, K * width)),
+            np.zeros((B, K * (K + 1) // 2, width)),
+        )
         below, parts = self._bins.between(rows)
         near = slice(int(below[0]), int(below[-1]) + 2)
         used = np.any(filters.weights[:, near], axis=(1, 2)).tolist()
         later = filters.behind[block].copy()
 
-        def both_ways(m: int) -> list[Array]:
+        def both_ways(m: int) -> tuple[Any, ...] | None:
             """Estimates of a model in both directions; forward alone without a weight."""
             if not used[m]:
                 filters.run(m, rows, state)
-                return []
-            sides = [filters.memory(B), filters.memory(B)]
-            filters.run(m, rows, state, store=sides[0])
-            filters.run(m, rows, later, backward=True, store=sides[1])
+                return None
+            forward, backward = filters.memory(B), filters.memory(B)
+            filters.run(m, rows, state, track=forward)
+            filters.run(m, rows, later, backward=True, track=backward)
             units = filters.recording.cutoffs[m] ** np.arange(float(N))
-            return [*sides[0], *sides[1], units, filters.weights[m], filters.variances[m]]
+            weighting = filters.weights[m], filters.variances[m], below, parts
+            return forward, backward, units, weighting
 
-        models = [model for model in self._pool.map(both_ways, range(len(used))) if model]
+        models = list(filter(None, self._pool.map(both_ways, range(len(used)))))
+        values = filters.values[1:-1][rows]
 
-        def mixed(part: slice) -> None:
-            for means, P, of, later_means, later_P, later_of, *constants in models:
-                combine(
-                    (0,) * N,
-                    (0,) * K,
-                    filters.values[1:-1][rows][part],
-                    means[part],
-                    P,
-                    of[part],
-                    later_means[part],
-                    later_P,
-                    later_of[part],
-                    *constants,
-                    below[part],
-                    parts[part],
-                    begun[part],
-                    reference[part],
-                    mean[part],
-                    spread[part],
-                )
+        def mix(first: int, last: int) -> None:
+            for model in models:
+                combine((0,) * N, (0,) * K, first, last, values, *model, mixture)
 
-        edges = np.linspace(0, B, min(os.cpu_count() or 1, _MOST_THREADS) + 1).astype(int)
-        list(self._pool.map(mixed, map(slice, edges[:-1].tolist(), edges[1:].tolist())))
-        return reference, mean, spread
+        edges = np.linspace(0, B, min(os.cpu_count() or 1, _MOST_THREADS) + 1)
+        ends = edges.astype(int).tolist()
+        list(self._pool.map(mix, ends, ends[1:]))
+        return mixture[1:]
 
     def _correlations(
         self, recording: _Recording, moved: Array, rounding: Rounding
@@ -461,7 +451,7 @@ class _Filters:
         backward: bool = False,
         fresh: bool | None = None,
         sums: tuple[Array, Array] | None = None,
-        store: tuple[Array, Array, NDArray[np.int64]] | None = None,
+        track: tuple[Array, Array, NDArray[np.int64]] | None = None,
     ) -> None:
         """Run a model over some samples, from a state that becomes that at the last one.
 
@@ -478,31 +468,25 @@ class _Filters:
             Whether nothing is known before; by default at the ends of the recording.
         sums : tuple of ndarray, shapes (b, width) and (b,), optional
             To which squared innovations and logarithms of variances are added, by bins.
-        store : tuple of ndarray, optional
-            Of `memory`.
+        track : tuple of ndarray, optional
+            Of `memory`, filled with the states at the samples.
         """
         from hodyn_ros.trajectory.smoother_kernels import filter_samples
 
         if fresh is None:
             fresh = rows.stop == len(self.values) - 2 if backward else rows.start == 0
-        taylor, driven = self.recording.matrices
-        cutoff = float(self.recording.cutoffs[model])
+        _, steps, period, cutoffs, (taylor, driven), bins = self.recording
+        cutoff = float(cutoffs[model])
         filter_samples(
             (0,) * self._N,
             self.values[rows.start : rows.stop + 2],
-            self.recording.steps[rows.start : rows.stop + 1],
+            steps[rows.start : rows.stop + 1],
             int(backward),
             fresh,
-            cutoff,
-            self._correlation,
-            cutoff * self.recording.period,
-            taylor[0],
-            driven[0],
-            state.means[model],
-            state.covariances[model],
-            self.recording.bins.of_samples[rows],
-            *(sums or (np.empty((0, self.width)), np.empty(0))),
-            *(store or self.memory(0)),
+            (cutoff, self._correlation, cutoff * period, taylor[0], driven[0]),
+            (state.means[model], state.covariances[model]),
+            (bins.of_samples[rows], *(sums or (np.empty((0, self.width)), np.empty(0)))),
+            track or self.memory(0),
         )
 
     def judge(

@@ -28,13 +28,17 @@ States = tuple[int, ...]
 """As long as there are states N, or derivatives K that are wanted, the value included: the length
 of a tuple is a constant of the code that is made for it."""
 
+Track = tuple[Matrix, Block, Vector]
+"""Means (B, n N) at B samples, covariances (B, N, N), and the row of the covariance of each sample
+(B,): it is written once where some are equal."""
+
 WIDTH = 4
 """Components that are computed together; there is a whole multiple of them."""
 
 # Variance of everything before the first measurement, and from which on a model starts anew.
-_UNKNOWN, _LOST = 1e8, 1e14
+_PRIOR, _DIVERGED = 1e8, 1e14
 # Share of a variance that a measurement leaves; less is rounding.
-_LEAST_REST = 1e-12
+_LEAST_PART = 1e-12
 # Steps are equal up to this share; a covariance has settled when no step changes it by more.
 _SAME_STEP, _SETTLED = 1e-7, 1e-12
 
@@ -122,8 +126,8 @@ def _restart(states: States, value: Vector, u: float, X: Vector, P: Matrix) -> N
     P[:] = 0.0
     X[:] = 0.0
     for a in range(N):
-        P[a, a] = _UNKNOWN * max(u, 1.0) ** (-2 * a)
-    P[0, 0] = _UNKNOWN / (_UNKNOWN + 1.0)
+        P[a, a] = _PRIOR * max(u, 1.0) ** (-2 * a)
+    P[0, 0] = _PRIOR / (_PRIOR + 1.0)
     for g in range(len(value) // WIDTH):
         for c in range(WIDTH):
             X[g * N * WIDTH + c] = value[g * WIDTH + c]
@@ -228,10 +232,10 @@ def _sum_up(
     logarithms: Vector,
 ) -> None:
     """Add an innovation to the sums of a bin, unless too few measurements are known for it."""
-    is_lost = variance > _LOST
-    if known > N or known > 0 and is_lost:
+    is_anew = variance > _DIVERGED
+    if known > N or known > 0 and is_anew:
         logarithms[place] += log(variance)
-    if known > N and not is_lost:
+    if known > N and not is_anew:
         inverse = 1.0 / variance
         for c in range(len(innovation)):
             squares[place, c] += innovation[c] * innovation[c] * inverse
@@ -244,19 +248,10 @@ def filter_samples(
     steps: Vector,
     backward: int,
     fresh: bool,
-    cutoff: float,
-    correlation: float,
-    intensity: float,
-    taylor: Matrix,
-    driven: Matrix,
-    X: Vector,
-    P: Matrix,
-    bins: Vector,
-    squares: Matrix,
-    logarithms: Vector,
-    means: Matrix,
-    covariances: Block,
-    rows: Vector,
+    model: tuple[float, float, float, Matrix, Matrix],
+    state: tuple[Vector, Matrix],
+    sums: tuple[Vector, Matrix, Vector],
+    track: Track,
 ) -> None:
     """Filter samples from one end to the other.
 
@@ -272,20 +267,19 @@ def filter_samples(
         1: from the last sample on, in reversed time; 0: forward.
     fresh : bool
         Whether nothing is known before.
-    cutoff, correlation, intensity : float
-        Of the model [rad/s]; time constant of the noise, zero if it is white [s]; of its
-        driving noise.
-    taylor, driven : ndarray, shape (N, N)
-        Those of `StepMatrices` for a step of one.
-    X, P : ndarray, shapes (n N,) and (N, N)
-        State and covariance before, replaced by those at the last sample.
-    bins, squares, logarithms : ndarray, shapes (B,), (n_bins, n) and (n_bins,)
-        Squared innovations over their variances, and the logarithms of these, are added to
-        the bin of their sample; nothing if `logarithms` is empty.
-    means, covariances, rows : ndarray, shapes (B, n N), (B, N, N) and (B,)
-        State at each sample, and the row of its covariance, which is written once where some
-        are equal. Nothing if `rows` is empty.
+    model : tuple
+        Cut-off [rad/s], time constant of the noise, zero if it is white [s], intensity of the
+        driving noise, and the matrices of `StepMatrices` for a step of one, shape (N, N).
+    state : tuple of ndarray, shapes (n N,) and (N, N)
+        Means and covariance before, replaced by those at the last sample.
+    sums : tuple of ndarray, shapes (B,), (n_bins, n) and (n_bins,)
+        Bins of the samples, to which squared innovations over their variances, and the logarithms
+        of these, are added; nothing if these are empty.
+    track : Track
+        Filled with the states at the samples; nothing if it is empty.
     """
+    cutoff, correlation, intensity, taylor, driven = model
+    (X, P), (bins, squares, logarithms), (means, covariances, rows) = state, sums, track
     N, B = len(states), len(bins)
     F, Q, G = np.zeros((N, N)), np.zeros((N, N)), np.zeros((N, N))
     column, gain, powers = np.zeros(N), np.zeros(N), np.zeros(2 * N)
@@ -306,12 +300,12 @@ def filter_samples(
                     states, F, Q, memory, P, G, column, gain
                 )
                 row = i
-        is_lost = known == 0 or variance > _LOST
-        if not is_lost:
+        is_anew = known == 0 or variance > _DIVERGED
+        if not is_anew:
             _update_means(states, F, gain, memory, value, last, X, innovation)
         if len(logarithms) > 0:
             _sum_up(N, known, variance, innovation, bins[i], squares, logarithms)
-        if is_lost:
+        if is_anew:
             _restart(states, value, intensity, X, P)
             row, is_settled, variance, known = i, False, 1.0, 0
         known += 1
@@ -425,7 +419,7 @@ def _combine_covariances(
         1 / (1 - variance of the backward value), see `_combine_means`.
     """
     N, K = len(states), len(wanted)
-    inverse = 1.0 / max(1.0 - backward[0, 0], _LEAST_REST)
+    inverse = 1.0 / max(1.0 - backward[0, 0], _LEAST_PART)
     for a in range(N):
         for b in range(N):
             total = backward[a, b] + backward[a, 0] * backward[b, 0] * inverse
@@ -520,22 +514,14 @@ def _add_to_mixture(
 def combine(
     states: States,
     wanted: States,
+    first: int,
+    last: int,
     values: Matrix,
-    means: Matrix,
-    covariances: Block,
-    rows: Vector,
-    later_means: Matrix,
-    later_covariances: Block,
-    later_rows: Vector,
+    forward: Track,
+    backward: Track,
     units: Vector,
-    weights: Matrix,
-    variances: Matrix,
-    below: Vector,
-    parts: Vector,
-    begun: Vector,
-    reference: Matrix,
-    mean: Matrix,
-    spread: Block,
+    weighting: tuple[Matrix, Matrix, Vector, Vector],
+    mixture: tuple[Vector, Matrix, Matrix, Block],
 ) -> None:
     """Add what the filters of both directions know together to the mixture of models.
 
@@ -543,23 +529,25 @@ def combine(
     ----------
     states, wanted : tuple of int
         Of the lengths N and K.
+    first, last : int
+        Samples from the first to before the last, of B.
     values : ndarray, shape (B, n)
         Measurements, which both filters know.
-    means, covariances, rows, later_means, later_covariances, later_rows : ndarray
-        Those of `filter_samples`, forward and backward.
+    forward, backward : Track
+        Of `filter_samples`.
     units : ndarray, shape (N,)
         Of the derivatives.
-    weights, variances : ndarray, shape (b + 1, n)
-        Weight of the model in each bin, and the same times the variance of the noise.
-    below, parts : ndarray, shape (B,)
-        Bin before each sample, and the part of the way to the next one.
-    begun : ndarray of bool, shape (B,)
-        Whether there was a model with a weight before.
-    reference, mean : ndarray, shape (B, K n)
-        Means of the first model, and the weighted sum of differences from them.
-    spread : ndarray, shape (B, K (K + 1) / 2, n)
-        Weighted sum of covariances and squared differences.
+    weighting : tuple of ndarray, shapes (b + 1, n), (b + 1, n), (B,) and (B,)
+        Weight of the model in each bin, the same times the variance of the noise, the bin before
+        each sample, and the part of the way to the next one.
+    mixture : tuple of ndarray, shapes (B,), (B, K n), (B, K n) and (B, K (K + 1) / 2, n)
+        Whether there was a model with a weight before, the means of the first one, the weighted
+        sum of differences from them, and that of covariances and squared differences.
     """
+    means, covariances, rows = forward
+    later_means, later_covariances, later_rows = backward
+    weights, variances, below, parts = weighting
+    begun, reference, mean, spread = mixture
     N, K, n = len(states), len(wanted), values.shape[1]
     R, A = np.zeros((N, N)), np.zeros((N, N))
     gain, C, scales = np.zeros((K, N)), np.zeros((K, K)), np.zeros(N)
@@ -567,7 +555,7 @@ def combine(
     weight, noise = np.zeros(n), np.zeros(n)
     row = later_row = -1
     is_forward, inverse = True, 1.0
-    for i in range(len(values)):
+    for i in range(first, last):
         near, part, total = below[i], parts[i], 0.0
         for c in range(n):
             weight[c] = (1.0 - part) * weights[near, c] + part * weights[near + 1, c]

@@ -14,7 +14,6 @@ from hodyn_ros.actuators import (
     Actuators,
     CubicSpring,
     LinearSpring,
-    Motors,
     Qbmove,
     RigidDrive,
     SeriesElastic,
@@ -183,6 +182,7 @@ MIMIC = RobotModel.from_urdf(
         ),
         (MIMIC, {'follower': RigidDrive()}, JointNameError, 'moved by another joint'),
         (MODEL, {'j1': RigidDrive}, ActuatorError, 'expected an Actuator such as'),
+        (MODEL, {'j1': Actuator()}, ActuatorError, 'expected an Actuator such as'),
         (
             MODEL.with_armature({'j2': 0.4}),
             {'j2': SeriesElastic(100.0, 0.4)},
@@ -194,31 +194,6 @@ MIMIC = RobotModel.from_urdf(
 def test_actuators_that_do_not_fit_the_robot_are_refused(model, by_joint, error, reason):
     with pytest.raises(error, match=reason):
         Actuators(model, by_joint)
-
-
-class Doubled(Actuator):
-    """Two motors that share the torque of a joint, as users may write one."""
-
-    motor_suffixes = ('_left', '_right')
-    motor_inertias = (0.1, 0.1)
-
-    def motors(self, q, effort, stiffness=None):
-        position = np.stack((q, -q), axis=-2)
-        torque = np.stack((0.5 * effort, -0.5 * effort), axis=-2)
-        return Motors(position, torque)
-
-    def deflection(self, q, motors):
-        return np.zeros_like(q)
-
-
-def test_actuator_of_ones_own_takes_its_place():
-    motion = joint_motion([0.4, 0.5])
-    actuators = Actuators(MODEL, {'j2': Doubled(), 'j4': RigidDrive(0.2)})
-    effort = inverse_dynamics(MODEL, motion)
-    theta, tau, _ = motor_motion(actuators, motion, effort)
-    assert actuators.motor_names == ('j1', 'j2_left', 'j2_right', 'j3', 'j4', 'j5')
-    np.testing.assert_array_equal(theta[..., 2], -motion[..., 1])
-    np.testing.assert_array_equal(tau[..., 1], 0.5 * effort[..., 1])
 
 
 def test_actuators_are_not_to_be_changed_and_may_be_pickled():

@@ -250,3 +250,16 @@ def test_programs_are_told_which_robot_it_was(name, motion, capsys):
     assert told['robot_file'] == URDF.name
     assert told['robot_digest'] == sha256(URDF.read_bytes()).hexdigest()
     assert told['hodyn_ros'] == hodyn_ros.__version__
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('name', ['compute', 'check', 'retime'])
+def test_remarks_are_notes_for_people_and_data_for_programs(name, tmp_path, capsys):
+    times = np.linspace(0.0, 4.0, 4)
+    positions = np.array([0.0, 0.3, -0.2, 0.1])[:, None, None] * np.ones(2)
+    words = name, URDF, write_table(tmp_path / 'm.csv', times, positions)
+    assert call(capsys, *words, '--json')[2] == ''
+    found = as_json(capsys, *words)
+    assert found['remarks'] and found['limits_from'] == 'robot description'
+    notes = ''.join(f'note: {remark}\n' for remark in found['remarks'])
+    assert call(capsys, *words)[2] == notes

@@ -45,7 +45,7 @@ SPRINGS = {
     ),
 }
 VARIABLE = {
-    'unequal': Qbmove((7.0, 6.0), (0.9, 1.2)),
+    'equal': Qbmove(7.0, 0.9),
     'mirrored': DlrBavs(a=1.21e-4, b=2.38e-4, k=1.6e5, ke=8.71),
     'lever': AwasII(50.0, 0.1, 0.02, max_deflection=0.4, max_travel=0.06, pitch=0.01),
 }

@@ -1,14 +1,12 @@
 """Margins of the tracking law, confirmed on a plant that shares no code with it."""
 
 import numpy as np
-import pinocchio
 import pytest
 from support import control_simulation
 from support.control_cases import (
     HOME,
     JOINTS,
     LINK_STEP,
-    MOTOR_INERTIA,
     MOTOR_STEP,
     PERIOD,
     STIFFNESS,
@@ -43,35 +41,26 @@ def margins(panda):
 ENCODERS = LINK_STEP, MOTOR_STEP
 
 
-def test_noise_of_encoders_is_that_of_a_robot_at_rest(panda):
-    """The robot itself is what dithers its encoders; white noise is an approximation."""
-    controller = law(panda, resolution=ENCODERS, torque_limits=TORQUE_LIMITS)
-    found = controller.margins(HOME)
+def test_resolution_is_that_of_links_and_motors(panda):
+    with pytest.raises(ControlError, match='a pair'):
+        law(panda, resolution=1e-5)
+    with pytest.raises(ControlError, match='resolution of motors'):
+        law(panda, resolution=(1e-5, 0.0))
+
+
+def dither(controller):
+    """Torque rates of a robot at rest whose encoders round, standard deviation."""
     plant, desired = Condition().plant(), np.zeros((5, 7))
     desired[0] = HOME
     state, torques = plant.at_rest(np.array(HOME) + 1e-4), []
+    period = controller.sample_period
     for _ in range(1500):
         q, theta = np.round(state[0] / LINK_STEP), np.round(state[2] / MOTOR_STEP)
         torques.append(
             controller.command(desired, LINK_STEP * q, None, MOTOR_STEP * theta, None)
         )
-        state = plant.hold(state, torques[-1], PERIOD, 1)
-    rest = np.array(torques)[700:]
-    assert np.all(rest.std(axis=0) < 2.0 * found.noise)
-    assert np.all(rest.std(axis=0) > 0.2 * found.noise)
-    rates = np.diff(rest, axis=0).std(axis=0) / PERIOD
-    assert np.all(rates < 1.5 * found.noise_rate)
-    assert np.all(rates > 0.15 * found.noise_rate)
-    assert f'{found.noise_rate.max():.3g} N m/s' in found.table(JOINTS)
-
-
-def test_resolution_that_is_not_given_is_said(panda, margins):
-    assert np.isnan(margins.noise).all()
-    assert 'not known: give resolution' in margins.table(JOINTS)
-    with pytest.raises(ControlError, match='a pair'):
-        law(panda, resolution=1e-5)
-    with pytest.raises(ControlError, match='resolution of motors'):
-        law(panda, resolution=(1e-5, 0.0))
+        state = plant.hold(state, torques[-1], period, 1)
+    return np.diff(np.array(torques)[700:], axis=0).std(axis=0) / period
 
 
 def test_default_bandwidth_allows_for_encoders(panda):
@@ -81,7 +70,8 @@ def test_default_bandwidth_allows_for_encoders(panda):
     calm = tracking_controller(actuators, 2.5e-4, resolution=ENCODERS, **given)
     assert fast.bandwidth == pytest.approx(200.0)
     assert 20.0 < calm.bandwidth < 100.0
-    assert np.all(calm.margins().noise_rate < 5.0 * TORQUE_LIMITS)
+    rates = dither(calm) / TORQUE_LIMITS
+    assert 0.5 < rates.max() < 5.0 * 1.5  # white noise is an approximation
     finer = tracking_controller(actuators, 2.5e-4, resolution=(1e-9, 1e-9), **given)
     assert finer.bandwidth == fast.bandwidth
 
@@ -93,20 +83,12 @@ def test_springs_too_stiff_to_be_damped_are_said(panda):
 
 def test_margins_are_those_of_a_law_that_may_be_switched_on(margins):
     assert margins.decay > 25.0
-    assert margins.gain_up.min() > 3.0
-    assert margins.gain_down.max() < 0.25
-    assert margins.phase.min() > np.radians(30.0)
     assert margins.delay.min() > 2.2e-3
     assert margins.sensitivity.max() < 2.0
-
-
-def test_resonances_are_those_of_each_free_motor_and_link_alone(panda):
-    found = law(panda, rigid=(0, 3)).margins(HOME)
-    plant = Condition().plant()
-    M = pinocchio.crba(plant.model, plant.data, np.array(HOME))
-    expected = np.sqrt(STIFFNESS * (1.0 / np.diag(M) + 1.0 / MOTOR_INERTIA))
-    expected[[0, 3]] = 0.0
-    assert found.resonance == pytest.approx(expected, rel=1e-7)
+    *rows, last = margins.table(JOINTS).splitlines()[1:]
+    assert [row.split()[0] for row in rows] == list(JOINTS)
+    assert f'{margins.sensitivity[6]:.2f}' in rows[6]
+    assert f'{margins.decay:.3g} 1/s' in last
 
 
 def test_bandwidth_that_the_margins_do_not_allow_is_refused_with_one_that_would_do(panda):
@@ -134,10 +116,8 @@ def test_margins_refuse_what_they_cannot_use(panda):
 
 
 def test_robot_left_free_neither_returns_nor_leaves_and_constant_torques_let_it_fall(panda):
-    given = {'damping': 2.0, 'resolution': ENCODERS}
+    given = {'damping': 2.0}
     free = GravityCompensation(drives(panda), PERIOD, **given).margins(HOME)
     assert abs(free.decay) < 1e-4
-    assert np.all((free.noise > 0.0) & (free.noise < 0.1))
     falling = TorqueControl(drives(panda), PERIOD, **given).margins(HOME)
     assert falling.decay < -1.0
-    assert np.isinf(falling.noise).all()

@@ -204,7 +204,7 @@ void follows_the_topic()
   robot.send(wrong);
   robot.tick();
   CHECK(robot.told() ==
-    "refused: the last message names a joint or a base link that is not of this robot");
+    "refused: the last message names a joint that is not of this robot");
   CHECK(robot.told("refused") == "1");
   CHECK(robot.told("accepted") == "2");
   CHECK(robot.told("losses") == "1");
@@ -387,19 +387,39 @@ void tells_for_how_long_references_have_not_changed()
   CHECK(robot.told("the same efforts for [s]") == "0.020000");
 }
 
+void refuses_parameters_that_are_not_valid()
+{
+  const std::pair<const char *, double> wrong[] = {
+    {"max_age", 0.0}, {"max_ahead", -1.0}, {"max_period", 0.2}, {"ease_time", 0.0},
+    {"ease_time", NAN}, {"limits.b.effort", 0.0}, {"limits.b.effort_rate", -1.0},
+    {"limits.b.effort", NAN}, {"limits.b.effort_rate", HUGE_VAL}};
+  for (const auto & [name, value] : wrong) {
+    Robot robot;
+    robot.node.doubles[name] = value;
+    CHECK(robot.controller->on_init() == CallbackReturn::ERROR);
+    CHECK(robot.node.log.back().find(name) != std::string::npos);
+  }
+  Robot robot;
+  robot.node.strings["extrapolation"] = "third";
+  CHECK(robot.controller->on_init() == CallbackReturn::ERROR);
+  robot.node.strings.clear();
+  robot.node.string_arrays["joints"] = {"a", "b", "c"};  // There is no limit of c.
+  CHECK(robot.controller->on_init() == CallbackReturn::ERROR);
+  CHECK(robot.node.log.back().find("limits.c.effort") != std::string::npos);
+  robot.node.string_arrays["joints"] = {"a", "b", "a"};
+  CHECK(robot.controller->on_init() == CallbackReturn::ERROR);
+}
+
 void refuses_to_begin()
 {
   Robot robot;
-  robot.node.doubles["limits.b.effort_rate"] = 0.0;
-  CHECK(robot.configure() == CallbackReturn::ERROR);
-  CHECK(robot.node.log.back().find("limits.b.effort_rate is 0") == 0);
-  robot.node.doubles["limits.b.effort_rate"] = 1000.0;
   robot.node.strings["extrapolation"] = "hold";
   robot.node.strings["fallback"] = "hold";
   robot.node.strings["topic"] = "/efforts";
   CHECK(robot.configure() == CallbackReturn::SUCCESS);
   CHECK(robot.activate(0.0, 0.0, 1) == CallbackReturn::ERROR);
-  CHECK(robot.node.log.back() == "The hardware has 1 of 2 interfaces effort.");
+  CHECK(robot.node.log.back() == 
+    "The hardware has 1 of 2 command interfaces (effort) and 0 of 0 state interfaces.");
   CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
   robot.send(robot.message(3.0, -2.0), "/efforts");
   robot.tick(100);
@@ -419,6 +439,7 @@ int main()
   does_not_follow_what_is_far_beyond_limits();
   warns_of_limits_that_last();
   tells_for_how_long_references_have_not_changed();
+  refuses_parameters_that_are_not_valid();
   refuses_to_begin();
   std::printf(failures ? "%d failures\n" : "correct\n", failures);
   return failures != 0;

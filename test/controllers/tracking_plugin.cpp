@@ -219,7 +219,11 @@ void follows_trajectories()
   robot.tick(10);
   auto wrong = robot.motion(0.7, -0.5);
   wrong.joint_names[0] = "c";
-  CHECK(robot.refuses(wrong, "lacks the joint b"));
+  CHECK(robot.refuses(wrong, "names a joint that is not of this robot: c"));
+  wrong.joint_names = {"a", "a"};
+  CHECK(robot.refuses(wrong, "names a joint twice: a"));
+  wrong.joint_names = {"a"};
+  CHECK(robot.refuses(wrong, "lacks a joint that this controller drives: b"));
   wrong = robot.motion(0.7, -0.5);
   wrong.velocity[3] = 0.1;
   CHECK(robot.refuses(wrong, "end at rest"));
@@ -263,6 +267,7 @@ void stops_and_goes_on()
   robot.positions[0] = 0.65;
   robot.tick(2);
   CHECK(robot.told() == "stopped: position");
+  CHECK(robot.node.log.size() == 1 && robot.node.log[0] == "stopped: position");
   CHECK(law->desired[0] == 0.65 && law->desired[2] == 0.0);
   CHECK(robot.refuses(robot.motion(0.7, -0.5), "stopped (position)"));
   law->moves = true;

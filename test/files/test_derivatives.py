@@ -9,8 +9,7 @@ import pytest
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import MotionError
 from hodyn_ros.files import Samples, compute, to_motion
-from hodyn_ros.trajectory.planning import Waypoints, plan_motion
-from hodyn_ros.trajectory.references import panda_sinusoids
+from hodyn_ros.trajectory import Waypoints, panda_sinusoids, plan_motion
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf'
 MODEL = RobotModel.from_urdf(URDF)

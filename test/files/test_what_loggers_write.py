@@ -57,6 +57,18 @@ def test_other_titles_are_a_remark_and_a_column_named_time_is_the_time(tmp_path)
     assert read_motion(path).remarks == ()
 
 
+def test_columns_without_a_title_hinder_no_other(tmp_path):
+    rows = ROWS.replace('\n', ',,\n')
+    found = read_motion(written(tmp_path, f't,a_pos,b_pos,,\n{rows}'))
+    np.testing.assert_array_equal(found.motion[:, 0], [[1.0, 2.0], [1.5, 2.5], [2.0, 3.0]])
+
+
+@pytest.mark.parametrize('units', ['SI', '5', '["rad"]'])
+def test_what_others_say_of_units_is_passed_over(tmp_path, units):
+    path = written(tmp_path, f'# units: {units}\ntime,a.position,b.position\n{ROWS}')
+    assert read_motion(path).joint_units == ()
+
+
 def test_joints_alone_are_refused_with_the_title_that_they_should_have(tmp_path):
     with pytest.raises(
         FileError, match=r"such as 'yaw\.position'.*'# column yaw: yaw\.pos"

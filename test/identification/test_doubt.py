@@ -85,6 +85,14 @@ def test_a_part_that_is_held_out_is_judged_and_not_used():
     assert np.all(again.validation[0].after > 1.0)
 
 
+def test_parameters_that_no_robot_has_are_refused_with_the_joint_of_the_other_sign():
+    model, wrong = of(doubts.small(6), effort=lambda x: x * [1.0, -1.0, 1.0])
+    with pytest.raises(
+        IdentificationError, match='efforts of joint2 have the opposite sign'
+    ):
+        identify(model, wrong)
+
+
 def test_a_result_that_meets_other_data_worse_than_the_given_model_is_refused():
     small = doubts.small(3)
     model, good = of(small)

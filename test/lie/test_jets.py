@@ -126,6 +126,13 @@ def test_sine_and_cosine_of_an_angle_have_the_derivatives_of_a_rotation():
     np.testing.assert_array_equal(sine[0], np.sin(q[0]))
 
 
+def test_hyperbolic_sine_and_cosine_are_sums_of_exponentials():
+    x = arrays(polynomials(12, 2))
+    sine, cosine = jets.sinh_cosh(x)
+    same(cosine + sine, jets.exp(x), 1e-11)
+    same(cosine - sine, jets.exp(-x), 1e-11)
+
+
 def test_exponential_and_hyperbolic_tangent_follow_the_chain_rule():
     x = arrays(polynomials(14, 2))
     exp = np.exp(x[0])

@@ -12,13 +12,43 @@ HERE = ROOT / 'test' / 'controllers'
 PACKAGE = ROOT / 'hodyn_controllers'
 CHECKED = ('-fsanitize=address,undefined', '-fno-sanitize-recover=all')
 HUMBLE, KILTED = 16, 29
-TYPES = {'string': 'std::string', 'double': 'double', 'int': 'std::int64_t'}
+TYPES = {
+    'string': 'std::string',
+    'double': 'double',
+    'int': 'std::int64_t',
+    'string_array': 'std::vector<std::string>',
+}
+
+
+# What values of parameters fulfil, as generate_parameter_library has it: NaN passes bounds alone.
+VALID = {
+    'gt': '{0} > {1}',
+    'lt': '{0} < {1}',
+    'gt_eq': '{0} >= {1}',
+    'lt_eq': '{0} <= {1}',
+    'bounds': '!({0} < {1} || {0} > {2})',
+    'not_empty': '!{0}.empty()',
+    'unique': 'std::set<std::string>({0}.begin(), {0}.end()).size() == {0}.size()',
+    'one_of': 'std::set<std::string>{{{1}}}.count({0}) > 0',
+}
 
 
 def _literal(value):
-    if isinstance(value, str):
-        return f'"{value}"'
-    return str(value)
+    if isinstance(value, list):
+        return ', '.join(map(_literal, value))
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _read(target, name, given):
+    """Lines that read a parameter of a name (an expression in C++) and check it."""
+    source, fixed = f'node->{given["type"]}s', 'default_value' in given
+    lines = [f'{target} = read({source}, {name}, {str(fixed).lower()}, {target});']
+    for rule, arguments in given.get('validation', {}).items():
+        condition = VALID[rule.removesuffix('<>')].format(
+            target, *map(_literal, arguments or [])
+        )
+        lines.append(f'check({condition}, {name});')
+    return lines
 
 
 def _parameters_header(file):
@@ -27,24 +57,19 @@ def _parameters_header(file):
     mapped = parameters.pop('limits', {}).get('__map_joints', {})
     fields, reads = [], []
     for key, given in parameters.items():
-        if given['type'] == 'string_array':
-            fields.append(f'std::vector<std::string> {key};')
-            reads.append(f'p.{key} = read(node->string_arrays, "{key}", p.{key});')
-            continue
-        kind = given['type']
-        fields.append(f'{TYPES[kind]} {key} = {_literal(given["default_value"])};')
-        reads.append(f'p.{key} = read(node->{kind}s, "{key}", p.{key});')
-    of_joint = ' '.join(f'double {k} = {v["default_value"]};' for k, v in mapped.items())
-    read_joint = ' '.join(
-        f'm.{key} = read(node->doubles, "limits." + joint + ".{key}", m.{key});'
-        for key in mapped
-    )
-    each = f"""
-    for (const auto & joint : p.joints) {{
-      auto & m = p.limits.joints_map[joint];
-      {read_joint}
-    }}"""
+        default = _literal(given['default_value'])
+        fields.append(f'{TYPES[given["type"]]} {key}{{{default}}};')
+        reads += _read(f'p.{key}', f'"{key}"', given)
+    of_joint = ' '.join(f'double {key} = 0.0;' for key in mapped)
+    for key, given in mapped.items():
+        lines = _read(
+            f'p.limits.joints_map[joint].{key}', f'"limits." + joint + ".{key}"', given
+        )
+        reads.append(f'for (const auto & joint : p.joints) {{ {" ".join(lines)} }}')
+    lines = '\n    '.join(reads)
     return f"""#pragma once
+#include <set>
+#include <stdexcept>
 #include "ros2_control.hpp"
 namespace {name} {{
 struct Params {{
@@ -55,16 +80,25 @@ struct Params {{
   {' '.join(fields)}
 }};
 struct ParamListener {{
-  explicit ParamListener(std::shared_ptr<rclcpp_lifecycle::LifecycleNode> given) : node(given) {{}}
+  explicit ParamListener(std::shared_ptr<rclcpp_lifecycle::LifecycleNode> given) : node(given)
+  {{
+    get_params();
+  }}
+  static void check(bool is_valid, const std::string & name) {{
+    if (!is_valid) throw std::invalid_argument("Parameter '" + name + "' is not valid");
+  }}
   template<typename T>
-  static T read(const std::map<std::string, T> & from, const std::string & key, const T & other) {{
+  static T read(
+    const std::map<std::string, T> & from, const std::string & key, bool has_default,
+    const T & other)
+  {{
     const auto found = from.find(key);
+    check(has_default || found != from.end(), key);
     return found == from.end() ? other : found->second;
   }}
   Params get_params() const {{
     Params p;
-    {' '.join(reads)}
-    {each if mapped else ''}
+    {lines}
     return p;
   }}
   std::shared_ptr<rclcpp_lifecycle::LifecycleNode> node;

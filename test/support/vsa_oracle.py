@@ -12,8 +12,10 @@ MODELS = {
     'qbmove/limited': vsa_model('qbmove', 'nmmi_maker_pro'),
     'dlr_bavs': vsa_model('dlr_bavs', 'nmmi'),
     'awas_ii': vsa_model('awas_ii', 'nmmi'),
-    'qbmove/other a': Qbmove((7.0, 6.0), (0.02, 0.03), (0.8, 0.7)),
-    'qbmove/one limit': Qbmove((7.0, 7.0), (0.02, 0.03), (0.7, np.inf)),
+    'qbmove/other': Qbmove(7.0, 0.02, 0.7),
+    'dlr_bavs/mirrored': DlrBavs(
+        a=2.38e-6, b=1.21e-6, k=1.6e5, ke=8.71, max_deflection=0.27
+    ),
     'awas_ii/limited': AwasII(
         20.0, 0.1, 0.02, max_deflection=0.4, max_travel=0.06, pitch=0.002
     ),
@@ -24,8 +26,8 @@ LIMITED = {name: m for name, m in MODELS.items() if np.isfinite(m.effort_range).
 def motor_torques(model, lib, q, y1, y2):
     """Torques of the springs on both motors; for antagonistic models, the printed terms."""
     if isinstance(model, Qbmove):
-        (a1, a2), (k1, k2) = model.a, model.k
-        return k1 * lib.sinh(a1 * (y1 - q)), k2 * lib.sinh(a2 * (y2 - q))
+        a, k = model.a, model.k
+        return k * lib.sinh(a * (y1 - q)), k * lib.sinh(a * (y2 - q))
     if isinstance(model, DlrBavs):
         a, b, k, ke = model.a, model.b, model.k, model.ke
         d1, d2 = y1 - q, y2 - q
@@ -45,8 +47,8 @@ def motor_torques(model, lib, q, y1, y2):
 def torque(model, lib, q, y1, y2):
     """Elastic torque on the link, positive where it accelerates the link positively."""
     if isinstance(model, Qbmove):
-        (a1, a2), (k1, k2) = model.a, model.k
-        return -k1 * lib.sinh(a1 * (q - y1)) - k2 * lib.sinh(a2 * (q - y2))
+        a, k = model.a, model.k
+        return -k * lib.sinh(a * (q - y1)) - k * lib.sinh(a * (q - y2))
     if isinstance(model, DlrBavs):
         return sum(motor_torques(model, lib, q, y1, y2))
     x, d = model.pitch * y2, q - y1
@@ -57,8 +59,8 @@ def torque(model, lib, q, y1, y2):
 def stiffness(model, lib, q, y1, y2):
     """Stiffness that the link feels."""
     if isinstance(model, Qbmove):
-        (a1, a2), (k1, k2) = model.a, model.k
-        return a1 * k1 * lib.cosh(a1 * (q - y1)) + a2 * k2 * lib.cosh(a2 * (q - y2))
+        a, k = model.a, model.k
+        return a * k * (lib.cosh(a * (q - y1)) + lib.cosh(a * (q - y2)))
     if isinstance(model, DlrBavs):
         a, b, k, ke = model.a, model.b, model.k, model.ke
         t1, t2 = motor_torques(model, lib, q, y1, y2)

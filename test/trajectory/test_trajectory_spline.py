@@ -235,6 +235,25 @@ def test_spline_through_many_positions_is_that_of_scipy(rate):
     assert not spline.states[[0, -1], 1:].any()
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize('largest', [1.0, 3.0, 30.0])  # ratio of durations
+def test_spline_through_many_samples_of_a_smooth_motion_is_that_motion(largest):
+    rng = np.random.default_rng(6)
+    times = np.cumsum(0.02 * largest ** rng.uniform(size=4000) / largest)
+    w = np.array([1.0, 2.5])
+    motion = np.stack([w**k * np.sin(times[:, None] * w + k * np.pi / 2) for k in range(5)])
+    velocities = np.full_like(motion[1], np.nan)
+    velocities[2700] = motion[1, 2700]
+    ends = motion[1:, 0], motion[1:, -1]
+    spline = fit_spline(times, motion[0], velocities, start=ends[0], end=ends[1])
+    t = rng.uniform(times[0], times[-1], 5000)
+    for k in range(5):
+        exact = w**k * np.sin(t[:, None] * w + k * np.pi / 2)
+        # Rounding, which grows with each derivative, and with how different the durations are.
+        bound = 1e-12 * (150.0 * largest**0.4) ** k
+        np.testing.assert_allclose(spline(t, k)[:, k], exact, rtol=0.0, atol=bound)
+
+
 # Errors
 
 TIMES = [0.0, 1.0, 2.0]

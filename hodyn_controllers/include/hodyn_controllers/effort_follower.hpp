@@ -12,21 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "hodyn_controllers/messages.hpp"
+
 namespace hodyn_controllers
 {
-
-using Nanoseconds = std::int64_t;
 
 constexpr int kOrders = 3;  ///< Effort and its first and second time derivatives.
 /// Efforts of more than this many times their limit are an error of the sender, and not followed.
 constexpr double kBeyond = 10.0;
-
-inline double seconds(Nanoseconds duration) {return 1e-9 * static_cast<double>(duration);}
-
-inline Nanoseconds nanoseconds(double duration)
-{
-  return static_cast<Nanoseconds>(std::llround(1e9 * duration));
-}
 
 /// Share of a difference that is left: falls from 1 to 0 with two derivatives zero at both ends.
 inline double share_left(double since, double ease_time)
@@ -59,10 +52,11 @@ struct EffortLimits
   double effort_rate = 0.0;  ///< [N m/s], [N/s]
 };
 
+/// With values that are valid: effort_controller_parameters.yaml says which are.
 struct EffortOptions
 {
   std::vector<std::string> joints;
-  std::vector<EffortLimits> limits;  ///< One per joint.
+  std::vector<EffortLimits> limits;  ///< One per joint; finite and above zero.
   int extrapolation = 2;             ///< Highest derivative used: 0 holds efforts.
   double max_age = 0.05;             ///< Of a sample that is followed [s].
   double max_ahead = 0.02;           ///< By which a sample may be later than the tick [s].
@@ -70,52 +64,6 @@ struct EffortOptions
   double ease_time = 0.5;            ///< Between efforts and the fallback, both ways [s].
   Fallback fallback = Fallback::zero;
 };
-
-/// What is wrong with options; empty if nothing.
-inline std::string fault_of(const EffortOptions & options)
-{
-  const auto range = [](const char * name, double value, double low, double high) {
-      return value >= low && value <= high ? std::string() :
-             std::string(name) + " is " + std::to_string(value) + " s; it must lie between " +
-             std::to_string(low) + " and " + std::to_string(high) + " s.";
-    };
-  if (options.joints.empty()) {
-    return "joints is empty; name the joints to be driven.";
-  }
-  for (std::size_t j = 0; j < options.joints.size(); ++j) {
-    if (std::count(options.joints.begin(), options.joints.end(), options.joints[j]) > 1) {
-      return "joints names " + options.joints[j] + " more than once.";
-    }
-  }
-  if (options.limits.size() != options.joints.size()) {
-    return "There must be limits for each joint.";
-  }
-  for (std::size_t j = 0; j < options.joints.size(); ++j) {
-    const EffortLimits & limits = options.limits[j];
-    for (const bool is_rate : {false, true}) {
-      const double value = is_rate ? limits.effort_rate : limits.effort;
-      if (!(value > 0.0) || !std::isfinite(value)) {
-        return "limits." + options.joints[j] + (is_rate ? ".effort_rate" : ".effort") + " is " +
-               std::to_string(value) + "; give a finite value above zero" +
-               (is_rate ? " [N m/s], [N/s]." : " [N m], [N].");
-      }
-    }
-  }
-  if (options.extrapolation < 0 || options.extrapolation >= kOrders) {
-    return "extrapolation is " + std::to_string(options.extrapolation) + "; it must be 0, 1 or 2.";
-  }
-  for (const std::string & fault : {
-      range("max_age", options.max_age, 1e-4, 10.0),
-      range("max_ahead", options.max_ahead, 0.0, 10.0),
-      range("max_period", options.max_period, 1e-5, 0.1),
-      range("ease_time", options.ease_time, 1e-3, 60.0)})
-  {
-    if (!fault.empty()) {
-      return fault;
-    }
-  }
-  return "";
-}
 
 enum class State : std::uint8_t { waiting, following, easing, fallback, refused };
 

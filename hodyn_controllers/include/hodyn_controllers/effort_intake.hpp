@@ -7,36 +7,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "hodyn_controllers/effort_follower.hpp"
+#include "hodyn_controllers/messages.hpp"
 
 namespace hodyn_controllers
 {
-
-enum class Refusal : std::uint8_t
-{
-  none, other_robot, missing_joint, twice, wrong_size, not_finite, stale, future, overtaken
-};
-
-inline const char * text_of(Refusal refusal)
-{
-  static constexpr const char * texts[] = {
-    "",
-    "names a joint or a base link that is not of this robot",
-    "lacks a joint that this controller drives",
-    "names a joint twice",
-    "has not one value per joint, or a valid_order other than 0 to 2",
-    "has values that are not finite",
-    "is older than max_age",
-    "is later than now by more than max_ahead",
-    "is not later than the message before"};
-  return texts[static_cast<std::size_t>(refusal)];
-}
 
 /// What a message says, without a copy.
 struct EffortMessage
@@ -53,7 +32,7 @@ class EffortIntake
 public:
   /// @param base_link  That messages must name; empty: any.
   EffortIntake(const EffortOptions & options, const std::string & base_link)
-  : options_(options), base_link_(base_link), place_(options.joints.size(), 0) {}
+  : options_(options), base_link_(base_link), order_(options.joints) {}
 
   /// Fills a sample (of as many joints), or says why not: then the sample is to be thrown away.
   Refusal read(const EffortMessage & message, Nanoseconds now, EffortSample & sample)
@@ -62,57 +41,42 @@ public:
       last_ = 0;  // The clock was set back, so stamps of before mean nothing.
     }
     now_ = now;
-    const Nanoseconds stamp = message.stamp == 0 ? now : message.stamp;
-    for (const Refusal refusal : {shape(message), time(stamp, now)}) {
+    sample.stamp = message.stamp == 0 ? now : message.stamp;
+    for (const Refusal refusal : {shape(message), time(sample.stamp, now)}) {
       if (refusal != Refusal::none) {
         return refusal;
       }
     }
-    const std::size_t n = place_.size();
-    sample.stamp = stamp;
+    const std::vector<std::size_t> & places = order_.places();
     sample.order = message.order;
     std::fill(sample.values.begin(), sample.values.end(), 0.0);
     for (int k = 0; k <= message.order; ++k) {
-      for (std::size_t j = 0; j < n; ++j) {
-        const double value = (*message.values[k])[place_[j]];
-        if (!std::isfinite(value)) {
-          return Refusal::not_finite;
-        }
-        sample.values[k * n + j] = value;
+      for (std::size_t j = 0; j < places.size(); ++j) {
+        sample.values[k * places.size() + j] = (*message.values[k])[places[j]];
       }
     }
-    last_ = stamp;
+    if (!are_finite(sample.values)) {
+      return Refusal::not_finite;
+    }
+    last_ = sample.stamp;
     return Refusal::none;
   }
 
 private:
-  /// Finds the joints in the message.
   Refusal shape(const EffortMessage & message)
   {
-    const auto & given = message.joints;
-    const auto & wanted = options_.joints;
     if (!base_link_.empty() && message.base_link != base_link_) {
-      return Refusal::other_robot;
+      return Refusal::other_base;
     }
     if (message.order < 0 || message.order >= kOrders) {
       return Refusal::wrong_size;
     }
     for (int k = 0; k <= message.order; ++k) {
-      if (message.values[k]->size() != given.size()) {
+      if (message.values[k]->size() != message.joints.size()) {
         return Refusal::wrong_size;
       }
     }
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      const auto found = std::find(wanted.begin(), wanted.end(), given[i]);
-      if (found == wanted.end()) {
-        return Refusal::other_robot;
-      }
-      if (std::find(given.begin(), given.begin() + i, given[i]) != given.begin() + i) {
-        return Refusal::twice;
-      }
-      place_[found - wanted.begin()] = i;
-    }
-    return given.size() == wanted.size() ? Refusal::none : Refusal::missing_joint;
+    return order_.read(message.joints);
   }
 
   Refusal time(Nanoseconds stamp, Nanoseconds now) const
@@ -128,7 +92,7 @@ private:
 
   EffortOptions options_;
   std::string base_link_;
-  std::vector<std::size_t> place_;  ///< Of each joint in the message.
+  JointOrder order_;
   Nanoseconds now_ = 0;
   Nanoseconds last_ = 0;  ///< Stamp of the sample before.
 };
@@ -151,11 +115,7 @@ public:
   bool read(const std::vector<double> & values, Nanoseconds now)
   {
     const std::size_t n = values.size() / kOrders;
-    const auto known = [&](int k) {
-        return std::all_of(
-          values.begin() + k * n, values.begin() + (k + 1) * n,
-          [](double value) {return std::isfinite(value);});
-      };
+    const auto known = [&](int k) {return are_finite(&values[k * n], n);};
     if (!known(0)) {
       return false;
     }

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "hodyn_controllers/effort_follower.hpp"
+#include "hodyn_controllers/messages.hpp"
 #include "hodyn_controllers/motion_samples.hpp"
 
 namespace hodyn_controllers
@@ -115,26 +115,26 @@ public:
   /// @param tolerance  Of positions at which a motion may begin [rad], [m]; ten times as much by
   ///                   each derivative.
   MotionIntake(std::vector<std::string> joints, double tolerance)
-  : joints_(std::move(joints)), tolerance_(tolerance), place_(joints_.size(), 0),
-    begins_(kMotions * joints_.size(), 0.0) {}
+  : order_(std::move(joints)), tolerance_(tolerance),
+    begins_(kMotions * order_.joints().size(), 0.0) {}
 
   /// Fills a trajectory, or says why not (then it is to be thrown away); empty: it is filled.
   ///
   /// That of many samples takes many cycles, so it begins by a call of its own.
   std::string read(const MotionMessage & message, MotionTrajectory & trajectory)
   {
-    std::string fault = shape(message);
+    std::string fault = fault_of(message);
     if (!fault.empty()) {
       return fault;
     }
-    const Samples samples{message.times, message.values, joints_.size()};
+    const Samples samples{message.times, message.values, message.joints.size()};
     const Digits digits(samples);
     const std::vector<std::size_t> kept = digits.kept();
     fault = digits.fault(kept, message.joints);
     if (!fault.empty()) {
       return fault;
     }
-    trajectory.set(samples, kept, place_);
+    trajectory.set(samples, kept, order_.places());
     return "";
   }
 
@@ -153,16 +153,16 @@ public:
     }
     trajectory.begin(start);
     trajectory.evaluate(at, begins_.data());
+    const std::vector<std::string> & joints = order_.joints();
     double tolerance = tolerance_;
     for (std::size_t i = 0; i < begins_.size(); ++i) {
-      if (i > 0 && i % joints_.size() == 0) {
+      if (i > 0 && i % joints.size() == 0) {
         tolerance *= 10.0;
       }
       if (!(std::abs(begins_[i] - wanted[i]) <= tolerance)) {
         static constexpr const char * kinds[] = {
           "position", "velocity", "acceleration", "jerk", "snap"};
-        return std::string(kinds[i / joints_.size()]) + " of " +
-               joints_[i % joints_.size()] + " is " + std::to_string(begins_[i]) +
+        return std::string(kinds[i / joints.size()]) + " of " + joints[i % joints.size()] + " is " + std::to_string(begins_[i]) +
                " where it would take over, and " + std::to_string(wanted[i]) + " is wanted there";
       }
     }
@@ -170,49 +170,33 @@ public:
   }
 
 private:
-  std::string shape(const MotionMessage & message)
-  {
-    const std::size_t n = joints_.size(), count = message.times.size();
-    if (message.joints.size() != n) {
-      return "it has " + std::to_string(message.joints.size()) + " joints, expected " +
-             std::to_string(n);
-    }
-    for (std::size_t j = 0; j < n; ++j) {
-      const auto found = std::find(message.joints.begin(), message.joints.end(), joints_[j]);
-      if (found == message.joints.end()) {
-        return "it lacks the joint " + joints_[j];
-      }
-      place_[j] = static_cast<std::size_t>(found - message.joints.begin());
-    }
-    if (count < 2) {
-      return "it has less than two samples";
-    }
-    for (const auto * values : message.values) {
-      if (values->size() != n * count) {
-        return "position, velocity, acceleration, jerk and snap must have a value for each joint "
-               "and sample";
-      }
-    }
-    return numbers(message);
-  }
-
-  std::string numbers(const MotionMessage & message) const
+  std::string fault_of(const MotionMessage & message)
   {
     const auto & times = message.times;
-    const auto is_finite = [](double value) {return std::isfinite(value);};
-    if (!std::all_of(times.begin(), times.end(), is_finite) || times.front() < 0.0 ||
-      times.back() > kLongest ||
+    const std::size_t n = message.joints.size();
+    const Refusal refusal = order_.read(message.joints);
+    if (refusal != Refusal::none) {
+      return std::string("it ") + text_of(refusal) + ": " + order_.refused();
+    }
+    if (times.size() < 2) {
+      return "it has less than two samples";
+    }
+    if (!are_finite(times) || times.front() < 0.0 || times.back() > kLongest ||
       std::adjacent_find(times.begin(), times.end(), std::greater_equal<double>()) != times.end())
     {
       return "its times do not increase from zero or later on, or are beyond a day";
     }
     for (const auto * values : message.values) {
-      if (!std::all_of(values->begin(), values->end(), is_finite)) {
-        return "it has values that are not finite";
+      if (values->size() != n * times.size()) {
+        return "position, velocity, acceleration, jerk and snap must have a value for each joint "
+               "and sample";
       }
-      const bool is_position = values == message.values[0];
-      const auto last = values->end() - static_cast<std::ptrdiff_t>(joints_.size());
-      if (!is_position && std::any_of(last, values->end(), [](double x) {return x != 0.0;})) {
+      if (!are_finite(*values)) {
+        return std::string("it ") + text_of(Refusal::not_finite);
+      }
+      if (values != message.values[0] &&
+        std::any_of(values->end() - n, values->end(), [](double x) {return x != 0.0;}))
+      {
         return "it does not end at rest: the last sample must have derivatives of zero";
       }
     }
@@ -221,9 +205,8 @@ private:
 
   static constexpr double kLongest = 86400.0;  ///< [s]
   static constexpr double kNotice = 0.005;     ///< Until a motion is taken over for sure [s].
-  std::vector<std::string> joints_;
+  JointOrder order_;
   double tolerance_;
-  std::vector<std::size_t> place_;
   std::vector<double> begins_;
 };
 

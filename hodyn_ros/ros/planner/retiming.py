@@ -16,7 +16,7 @@ from hodyn_ros.model.limits import MAGNITUDES, MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Violation
 from hodyn_ros.names import joint_order, listed
-from hodyn_ros.retiming.scaling import Limiting
+from hodyn_ros.retiming.robot_limits import Limiting
 from hodyn_ros.retiming.timing import new_timing
 from hodyn_ros.ros.base.conversions import requested_waypoints, violation_message
 from hodyn_ros.ros.planner.answers import LEFT_OUT, MOST_SAMPLES, error_code
