@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators.drives import Actuator, DriveArrays, RigidDrive
+from hodyn_ros.actuators.drives import (
+    Actuator,
+    DriveArrays,
+    RigidDrive,
+    SeriesElastic,
+    VariableStiffness,
+)
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.kinematics.closing import constraints_of
 from hodyn_ros.model.robot import RobotModel
@@ -172,7 +178,7 @@ def _check_actuators(model: RobotModel, by_joint: object) -> None:
     check_mapping('The actuators are', by_joint, 'joint names to actuators', model)
     assert isinstance(by_joint, Mapping)
     for name, actuator in by_joint.items():
-        if not isinstance(actuator, Actuator) or type(actuator) is Actuator:
+        if not isinstance(actuator, (RigidDrive, SeriesElastic, VariableStiffness)):
             raise ActuatorError(
                 f'Joint {name!r}: the actuator is {actuator!r}, expected an Actuator such as '
                 'RigidDrive(), SeriesElastic(spring, motor_inertia) or '

@@ -18,12 +18,12 @@ which is broken off where the orders of Q end, with an error of about T^E x^(E).
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
+from itertools import chain
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -39,9 +39,6 @@ from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-# So many numbers are quicker asked one by one than with two calls of NumPy.
-_FEW = 64
 
 _ANGULAR_AND_LINEAR = (('N m/rad', 'N/m'), ('kg m^2', 'kg'), ('N m', 'N'), ('rad', 'm'))
 
@@ -72,6 +69,10 @@ class Actuator:
         Reflected inertia of each motor [kg m^2] or [kg].
     friction_laws : tuple of FrictionLaw or None
         Friction of each motor.
+    stiffness : float
+        Of a linear spring [N m/rad] or [N/m]; infinite for all others.
+    damping : float
+        Of a damper beside it [N m s/rad] or [N s/m].
     law : tuple of float
         Kind and constants of what is between motors and joint, as `kernels` reads them.
     """
@@ -81,6 +82,8 @@ class Actuator:
     turns_with_joint: tuple[bool, ...] = (True,)
     motor_inertias: tuple[float, ...]
     friction_laws: tuple[FrictionLaw | None, ...]
+    stiffness: float = inf
+    damping: float = 0.0
     law: tuple[float, ...]
 
     def motors(
@@ -195,16 +198,16 @@ class SeriesElastic(Actuator):
                 'expected a damper beside a linear spring: give LinearSpring(stiffness), or '
                 'damping=0.'
             )
-        object.__setattr__(
-            self, 'law', (kernels.SPRING, self.slowness, *self.spring.block[1:].tolist())
-        )
+        if isinstance(self.spring, LinearSpring):
+            object.__setattr__(self, 'stiffness', self.spring.stiffness)
+        law = kernels.SPRING, self.slowness, *self.spring.block[1:].tolist()
+        object.__setattr__(self, 'law', law)
         _finish(self, [self.motor_inertia], [self.friction])
 
     @property
     def slowness(self) -> float:
         """Time constant D / k of spring and damper [s]; zero without a damper."""
-        spring = self.spring
-        return self.damping / spring.stiffness if isinstance(spring, LinearSpring) else 0.0
+        return self.damping / self.stiffness
 
     def refuse(self, effort: Array, stiffness: Array | None, is_edge: bool) -> None:
         """Error about efforts (..., E) that the spring cannot have; see `Actuator.refuse`."""
@@ -230,33 +233,26 @@ class VariableStiffness(Actuator):
     """
 
     model: VsaModel
-    motor_inertia: tuple[float, float]
+    motor_inertia: float | tuple[float, float]
     friction: FrictionLaw | tuple[FrictionLaw | None, FrictionLaw | None] | None = None
 
     motor_suffixes = ('_motor1', '_motor2')
     needs_stiffness = True
 
-    def __init__(
-        self,
-        model: VsaModel,
-        motor_inertia: float | tuple[float, float],
-        friction: FrictionLaw | tuple[FrictionLaw | None, FrictionLaw | None] | None = None,
-    ) -> None:
-        if not isinstance(model, VsaModel):
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, VsaModel):
             raise ActuatorError(
-                f'VariableStiffness: model is {model!r}, expected a VsaModel such as '
+                f'VariableStiffness: model is {self.model!r}, expected a VsaModel such as '
                 'Qbmove(a=6.7, k=0.022).'
             )
-        inertias = _checked_pair(motor_inertia)
-        laws = friction if isinstance(friction, (tuple, list)) else (friction, friction)
-        if len(laws) != 2:
-            raise ActuatorError(
-                f'VariableStiffness: friction has {len(laws)} laws, expected one for each of the '
-                'two motors, or one for both.'
-            )
-        turns = tuple(c != 0.0 for c in model.link_coupling)
-        known = {'model': model, 'motor_inertia': inertias, 'friction': tuple(laws)}
-        for name, value in {**known, 'law': model.block, 'turns_with_joint': turns}.items():
+        what, laws = 'VariableStiffness: motor_inertia', _of_both('friction', self.friction)
+        inertias = tuple(
+            checked_number(what, x, ActuatorError, above=0.0)
+            for x in _of_both('motor_inertia', self.motor_inertia)
+        )
+        known = {'motor_inertia': inertias, 'friction': laws, 'law': self.model.block}
+        known['turns_with_joint'] = tuple(c != 0.0 for c in self.model.link_coupling)
+        for name, value in known.items():
             object.__setattr__(self, name, value)
         _finish(self, inertias, laws)
 
@@ -290,19 +286,17 @@ def _finish(
     object.__setattr__(actuator, 'friction_laws', tuple(laws))
 
 
-def _checked_pair(value: object) -> tuple[float, float]:
-    """Two inertias that must be above zero, from a sequence of two or one number for both."""
-    values = list(value) if isinstance(value, (tuple, list, np.ndarray)) else [value]
-    if len(values) not in {1, 2}:
-        raise ActuatorError(
-            f'VariableStiffness: motor_inertia has {len(values)} values, expected one for each of '
-            'the two motors, or one for both.'
-        )
-    what = 'VariableStiffness: motor_inertia'
-    first, second = (
-        checked_number(what, values[i], ActuatorError, above=0.0) for i in (0, -1)
+def _of_both(name: str, value: Any) -> tuple[Any, ...]:
+    """What belongs to each of two motors, from one for each or one for both."""
+    values = (
+        tuple(value) if isinstance(value, (tuple, list, np.ndarray)) else (value, value)
     )
-    return first, second
+    if len(values) != 2:
+        raise ActuatorError(
+            f'VariableStiffness: {name} has {len(values)} values, expected one for each of the '
+            'two motors, or one for both.'
+        )
+    return values
 
 
 def _series_of(name: str, value: ArrayLike) -> Array:
@@ -339,8 +333,10 @@ class DriveArrays:
         Of linear springs; infinite for all other joints.
     variable : list of int
         Joints of variable stiffness, v of them.
-    is_elastic, is_damped : bool
-        Whether there is a spring, and a damper.
+    damping : ndarray, shape (n,)
+        Of dampers beside springs.
+    is_elastic : bool
+        Whether there is a spring.
     friction : JointFriction or None
         Of the motors.
     """
@@ -352,21 +348,18 @@ class DriveArrays:
         counts = [len(x.motor_inertias) for x in actuators]
         self.joint_of_motor = np.repeat(np.arange(len(counts)), counts)
         self.joint_of_motor.setflags(write=False)
-        self.inertia = np.array([b for x in actuators for b in x.motor_inertias])
-        springs = [getattr(x, 'spring', None) for x in actuators]
-        self.stiffness = np.array(
-            [x.stiffness if isinstance(x, LinearSpring) else np.inf for x in springs]
-        )
+        self.inertia = np.array([*chain(*(x.motor_inertias for x in actuators))])
+        self.stiffness = np.array([x.stiffness for x in actuators])
+        self.damping = np.array([x.damping for x in actuators])
         self.variable = [j for j, x in enumerate(actuators) if x.needs_stiffness]
-        self.is_elastic = bool(self.variable) or any(springs)
-        self.is_damped = any(getattr(x, 'damping', 0.0) for x in actuators)
-        laws = enumerate(law for x in actuators for law in x.friction_laws)
+        self.is_elastic = any(x.law[0] != kernels.RIGID for x in actuators)
+        laws = enumerate(chain(*(x.friction_laws for x in actuators)))
         friction = {motor: law for motor, law in laws if law is not None}
         self.friction = JointFriction(friction) if friction else None
-        blocks = [[*(*x.motor_inertias, 0.0)[:2], *x.law] for x in actuators]
-        starts = np.cumsum([0, *map(len, blocks)])[:-1], np.cumsum([0, *counts])[:-1]
-        self._places = np.stack((np.arange(len(counts)), *starts[::-1]), axis=-1)
-        self._numbers = np.array([x for block in blocks for x in block])
+        blocks = [(*(*x.motor_inertias, 0.0)[:2], *x.law) for x in actuators]
+        starts = (np.cumsum([0, *sizes])[:-1] for sizes in (counts, map(len, blocks)))
+        self._places = np.stack((np.arange(len(counts)), *starts), axis=-1)
+        self._numbers = np.array([*chain(*blocks)])
 
     def orders(self, K: int, E: int, *S: int) -> int:
         """Number of orders R of the motors that motion, efforts and stiffness determine."""
@@ -406,7 +399,7 @@ class DriveArrays:
             self._refuse(N, q, effort, wanted, *moved)
         if self.friction:
             self.add_friction(theta[..., 1:-1, :], tau)
-            if not is_finite(tau):
+            if not np.isfinite(tau).all():
                 self._refuse(N, q, effort, wanted, *moved)
         return moved
 
@@ -458,25 +451,15 @@ def _rows(x: Array) -> Array:
     return x if x.ndim == 2 else x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
-def is_finite(*arrays: Array) -> bool:
-    """Whether arrays hold finite numbers only."""
-    return all(
-        all(map(math.isfinite, array.ravel().tolist()))
-        if array.size <= _FEW
-        else bool(np.isfinite(array).all())
-        for array in arrays
-    )
-
-
 def _refuse_not_finite(actuator: Actuator, motors: Motors, given: dict[str, Array]) -> None:
     """Refuse motors of one joint unless they are finite: powers and quotients may overflow.
 
     They follow from finite series (..., K) that are given by name. A `DeflectionError` is raised
     if the springs are the cause, and else an `ActuatorError`.
     """
-    if is_finite(*motors):
+    is_spring = not np.isfinite(motors.position).all()
+    if not is_spring and np.isfinite(motors.torque).all():
         return
-    is_spring = not is_finite(motors.position)
     what, wrong = ('position', motors.position) if is_spring else ('torque', motors.torque)
     *where, motor, order = first_not_finite(wrong) or ()
     sample, batch = tuple(where), wrong.shape[:-2]

@@ -9,10 +9,11 @@ a block of numbers: inertias of two motors, kind, and its law, see `springs` and
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hodyn_ros.engine.engine import Compiler
 from hodyn_ros.resources import compiled_function
@@ -43,66 +44,41 @@ _HELD, _DEFLECTED, _STIFFNESS, _ROOM, _SERIES = 0, 2, 4, 5, 11
 _ROWS = tuple(range(_ROOM, _SERIES))
 
 
-class ElasticKernel:
-    """A function that is compiled when it has been called often enough.
+class _Compiler(Compiler[str, Callable[..., int]]):
+    """Machine code of `laws` and `drive`, by their names."""
 
-    The first argument is the number of samples. Types of the others are letters: v and m for
-    vectors and matrices that are read, w for matrices that are written, i for matrices of
-    integers.
-    """
-
-    compiled: Callable[..., int] | None = None
-    """Machine code; None if there is none yet."""
-
-    def __init__(self, function: Callable[..., int], types: str) -> None:
-        self._function, self._types = function, types
-
-    def __call__(self, samples: int, *arguments: Any) -> int:
-        """Compute; arrays are contiguous."""
-        if self.compiled is None:
-            _compiler.kernel(self, samples * _WEIGHT)
-        if self.compiled is not None:
-            return self.compiled(samples, *arguments)
-        with np.errstate(all='ignore'):
-            return self._function(samples, *arguments)
-
-    def make(self) -> Callable[..., int]:
-        """Machine code of the function, compiled or from the disk, which is used from now on."""
+    def make(self, request: str) -> Callable[..., int]:
         from numba import types
+        from numba.extending import register_jitable
 
-        _register()
-        number, integer = types.float64, types.int64
-        kinds = {'v': (number, 1), 'm': (number, 2), 'w': (number, 2), 'i': (integer, 2)}
-        arrays = {
-            letter: types.Array(*kind, 'C', readonly=letter != 'w')
-            for letter, kind in kinds.items()
-        }
-        signature = integer(integer, *(arrays[letter] for letter in self._types))
-        self.compiled = compiled_function(self._function, signature, error_model='numpy')
-        return self.compiled
-
-    def prepare(self) -> None:
-        """Have machine code from the first call on; there is a compiler."""
-        _compiler.prepare(self)
-
-
-@cache
-def _register() -> None:
-    """Let Numba know the functions that kernels call."""
-    from numba.extending import register_jitable
-
-    for helper in _HELPERS:
-        register_jitable(error_model='numpy', forceinline=True)(helper)
-
-
-class _Compiler(Compiler[ElasticKernel, Callable[..., int]]):
-    """Of elastic kernels."""
-
-    def make(self, request: ElasticKernel) -> Callable[..., int]:
-        return request.make()
+        for helper in _HELPERS:
+            register_jitable(error_model='numpy', forceinline=True)(helper)
+        function, arguments = _KERNELS[request]
+        kinds = {'v': (types.float64, 1), 'm': (types.float64, 2), 'i': (types.int64, 2)}
+        arrays = [
+            types.Array(*kinds[letter.lower()], 'C', readonly=letter.islower())
+            for letter in arguments
+        ]
+        signature = types.int64(types.int64, *arrays)
+        return compiled_function(function, signature, error_model='numpy')
 
 
 _compiler = _Compiler('elastic joints')
+
+
+def prepare() -> None:
+    """Have machine code from the first call on; there is a compiler."""
+    for name in _KERNELS:
+        _compiler.prepare(name)
+
+
+def _run(name: str, samples: int, *arguments: NDArray[Any]) -> int:
+    """Compute, by machine code as soon as it has been asked for often enough."""
+    code = _compiler.kernel(name, samples * _WEIGHT)
+    if code is not None:
+        return code(samples, *arguments)
+    with np.errstate(all='ignore'):
+        return _KERNELS[name][0](samples, *arguments)
 
 
 # --- Series -------------------------------------------------------------------------------------
@@ -155,6 +131,14 @@ def _polynomial(c: Any, start: Any, count: Any, W: Any, x: Any, y: Any) -> None:
     for i in range(count - 1, -1, -1):
         _product(W, y, x, y)
         W[y, 0] += c[start + i]
+
+
+def _factorials(count: Any) -> Any:
+    """Factorials of whole numbers from zero on."""
+    values = np.ones(count)
+    for m in range(1, count):
+        values[m] = m * values[m - 1]
+    return values
 
 
 # --- Springs ------------------------------------------------------------------------------------
@@ -245,19 +229,15 @@ def _bend(c: Any, o: Any, W: Any) -> int:
 def _laws(N: Any, c: Any, x: Any, torque: Any) -> int:
     """Torques (N, K) of one spring along deflections (N, K), both with derivatives."""
     count, width = int(c[1]), int(c[2])
-    W = np.zeros((2, x.shape[1]))
+    W, factorial = np.zeros((2, x.shape[1])), _factorials(x.shape[1])
     for s in range(N):
         piece = _piece(c, 4, count, x[s, 0])
-        factorial = 1.0
-        for m in range(len(W[0])):
-            factorial *= max(m, 1)
-            W[0, m] = x[s, m] / factorial
+        for m in range(len(factorial)):
+            W[0, m] = x[s, m] / factorial[m]
         W[0, 0] -= c[6 + 2 * count + piece]
         _polynomial(c, 6 + 3 * count + width * piece, width, W, 0, 1)
-        factorial = 1.0
-        for m in range(len(W[0])):
-            factorial *= max(m, 1)
-            torque[s, m] = W[1, m] * factorial
+        for m in range(len(factorial)):
+            torque[s, m] = W[1, m] * factorial[m]
     return 0
 
 
@@ -359,12 +339,52 @@ def _is_finite(values: Any) -> Any:
     return good
 
 
-def _coefficients(x: Any, row: Any, column: Any, count: Any, W: Any, y: Any) -> None:
-    """Series y of derivatives in `count` rows of a column."""
-    factorial = 1.0
+def _fill(W: Any, y: Any, x: Any, row: Any, column: Any, factorial: Any) -> None:
+    """Series y of the derivatives below each other in a column, as far as they go."""
+    for m in range(len(factorial)):
+        W[y, m] = x[row + m, column] / factorial[m]
+
+
+def _invert(c: Any, o: Any, W: Any) -> int:
+    """Deflections and what motors hold, by the kind of a drive."""
+    kind = c[o + 2]
+    if kind == SPRING:
+        return _bend(c, o + 3, W)
+    if kind == PAIR:
+        return _pair(c, o + 3, W)
+    if kind == LEVER:
+        return _lever(c, o + 3, W)
     for m in range(W.shape[1]):
-        factorial *= max(m, 1)
-        W[y, m] = x[row + m, column] / factorial if m < count else 0.0
+        W[_DEFLECTED, m] = 0.0
+    return 0
+
+
+def _write(
+    N: Any,
+    s: Any,
+    c: Any,
+    o: Any,
+    k: Any,
+    j: Any,
+    motor: Any,
+    W: Any,
+    factorial: Any,
+    q: Any,
+    theta: Any,
+    tau: Any,
+    delta: Any,
+) -> None:
+    """Position and torque of motor k of a joint in sample s, and its part of the deflection."""
+    K, R, T = s * (len(q) // N), s * (len(theta) // N), s * (len(tau) // N)
+    turns = k == 0 or c[o + 2] != LEVER
+    for r in range(len(factorial)):
+        x = W[_DEFLECTED + k, r] * factorial[r]
+        theta[R + r, motor] = x + q[K + r, j] if turns else x
+        if turns:  # the mean of both
+            delta[R + r, j] = x if k == 0 else 0.5 * (delta[R + r, j] + x)
+    for r in range(len(tau) // N):
+        held = W[_HELD + k, r] * factorial[r]
+        tau[T + r, motor] = c[o + k] * theta[R + r + 2, motor] + held
 
 
 def _drive(
@@ -387,44 +407,22 @@ def _drive(
     theta, tau, delta : ndarray, shape (N R, m), (N T, m) and (N R, n)
         Positions and torques of motors, and deflections of joints; written.
     """
-    K, E, R, T = (len(q) // N, len(Q) // N, len(theta) // N, len(tau) // N)
-    W = np.zeros((_SERIES, R))
+    E, R = len(Q) // N, len(theta) // N
+    W, factorial = np.zeros((_SERIES, R)), _factorials(R)
     finite, status = _is_finite(q) and _is_finite(Q) and _is_finite(S), 0
     for s in range(N):
         variable = 0
         for i in range(len(places)):
-            j, motor, o = places[i, 0], places[i, 1], places[i, 2]
-            kind = c[o + 2]
-            _coefficients(Q, s * E, j, min(E, R), W, _HELD)
-            if kind >= PAIR:
-                _coefficients(S, s * R, variable, R, W, _STIFFNESS)
+            j, first, o = places[i, 0], places[i, 1], places[i, 2]
+            two = c[o + 2] >= PAIR
+            _fill(W, _HELD, Q, s * E, j, factorial[: min(E, R)])
+            if two:
+                _fill(W, _STIFFNESS, S, s * R, variable, factorial)
                 variable += 1
-                if kind == PAIR:
-                    status |= _pair(c, o + 3, W)
-                else:
-                    status |= _lever(c, o + 3, W)
-            elif kind == SPRING:
-                status |= _bend(c, o + 3, W)
-            for motor_of in range(2 if kind >= PAIR else 1):
-                at, factorial = motor + motor_of, 1.0
-                turns = kind != LEVER or motor_of == 0
-                for r in range(R):
-                    factorial *= max(r, 1)
-                    x = W[_DEFLECTED + motor_of, r] * factorial if kind != RIGID else 0.0
-                    place = x + q[s * K + r, j] if turns else x
-                    theta[s * R + r, at] = place
-                    if motor_of == 0:
-                        delta[s * R + r, j] = x
-                    elif turns:
-                        delta[s * R + r, j] = 0.5 * (delta[s * R + r, j] + x)
-                    finite &= abs(place) <= _LARGEST
-                factorial = 1.0
-                for r in range(T):
-                    factorial *= max(r, 1)
-                    torque = c[o + motor_of] * theta[s * R + r + 2, at]
-                    torque += W[_HELD + motor_of, r] * factorial
-                    tau[s * T + r, at] = torque
-                    finite &= abs(torque) <= _LARGEST
+            status |= _invert(c, o, W)
+            for k in range(2 if two else 1):
+                _write(N, s, c, o, k, j, first + k, W, factorial, q, theta, tau, delta)
+    finite = finite and _is_finite(theta) and _is_finite(tau)
     return status if finite else status | NOT_FINITE
 
 
@@ -440,24 +438,26 @@ _HELPERS = (
     _pair,
     _lever,
     _is_finite,
-    _coefficients,
+    _factorials,
+    _fill,
+    _invert,
+    _write,
 )
 
-laws = ElasticKernel(_laws, 'vmw')
-drive = ElasticKernel(_drive, 'ivmmmwww')
+# Of the arguments: i: matrix of integers, v: vector, m: matrix; capitals: written.
+_KERNELS: dict[str, tuple[Callable[..., int], str]] = {
+    'laws': (_laws, 'vmM'),
+    'drive': (_drive, 'ivmmmMMM'),
+}
+laws, drive = partial(_run, 'laws'), partial(_run, 'drive')
 
 
 def deflections(law: Array, effort: Array) -> tuple[Array, int]:
     """Deflections (N, K) of a spring along efforts (N, K), and what is wrong."""
     N, K = effort.shape
-    places, block = (
-        np.zeros((1, 3), dtype=np.int64),
-        np.array([0.0, 0.0, SPRING, 0.0, *law[1:]]),
-    )
-    none, delta = np.zeros((N * K, 1)), np.empty((N * K, 1))
-    status = 0
-    if N:
-        given = places, block, none, effort.reshape(-1, 1), np.empty((N * K, 0))
-        tau = np.empty((N * max(K - 2, 0), 1))
-        status = drive(N, *given, np.empty((N * K, 1)), tau, delta)
-    return delta.reshape(N, K), status
+    block = np.concatenate(([0.0, 0.0, SPRING], law))
+    motor, tau = np.zeros((2, N * K, 1)), np.empty((N * max(K - 2, 0), 1))
+    given = np.zeros((1, 3), dtype=np.int64), block, np.zeros((N * K, 1))
+    efforts = effort.reshape(-1, 1), np.empty((0, 0))
+    status = drive(N, *given, *efforts, motor[0], tau, motor[1]) if N else 0
+    return motor[1].reshape(N, K), status

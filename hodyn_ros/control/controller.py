@@ -166,7 +166,7 @@ def controlled_motors(model: RobotModel, actuators: Actuators) -> DriveArrays:
     except ActuatorError as error:
         raise ControlError(str(error)) from None
     for name, actuator in actuators.by_joint.items():
-        if getattr(actuator, 'damping', 0.0):
+        if actuator.damping:
             raise ControlError(
                 f'The spring of joint {name!r} has a damper, expected none: with it, torques of '
                 'the motor act on a lower derivative of the motion of the link. Small damping may '
@@ -212,8 +212,7 @@ def warm_up(model: RobotModel) -> None:
     """
     if not unavailable():
         prepare()
-        for kernel in (kernels.laws, kernels.drive):
-            kernel.prepare()
+        kernels.prepare()
     motion = np.zeros((5, model.n_joints))
     model.warm_up(
         2, lambda: mass_matrix(model, motion[:1]), lambda: gravity_effort(model, motion[:1])

@@ -11,6 +11,7 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import lapack
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import check_choice, checked_number
@@ -20,6 +21,7 @@ from hodyn_ros.control.controller import (
     friction_of,
 )
 from hodyn_ros.control.law import ControlWarning
+from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.control.values import fill, middle_of_range, per_joint, shifted
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
@@ -203,8 +205,8 @@ class FlatnessController(Controller):
         gains.flags.writeable = False
         self.gains = gains
         self._elastic_block = np.ix_(self.elastic, self.elastic)
-        self._springs = [actuators[model.joint_names[j]].spring for j in self.elastic]  # type: ignore[attr-defined]
-        ends = [spring.range for spring in self._springs]
+        self._springs = Transmission(actuators)
+        ends = [actuators[model.joint_names[j]].spring.range for j in self.elastic]  # type: ignore[attr-defined]
         self._lowest, self._highest = np.array(ends).reshape(-1, 2).T
         self._warn_of_softness()
 
@@ -218,10 +220,8 @@ class FlatnessController(Controller):
         model, elastic = self.model, self.elastic
         M = mass_matrix(model, middle_of_range(model)[None])[0][self._elastic_block]
         inverse = np.linalg.inv(M)
-        spring, by_link = (
-            self._spring_torques(np.zeros(len(elastic)))[1],
-            np.diagonal(inverse),
-        )
+        at_rest, by_link = np.zeros(model.n_joints), np.diagonal(inverse)
+        spring = self._springs.at(at_rest, at_rest).stiffness[elastic]
         k0, _, k2, _ = self.gains[:, elastic]
         held = np.abs(k0 / (k2 * by_link - inverse**2 @ spring))
         if np.all(held >= _SOFT * spring):
@@ -259,57 +259,30 @@ class FlatnessController(Controller):
         wanted, full = np.empty((2, 5, self.model.n_joints))
         fill(wanted, 'desired', desired)
         fill(full[:4], 'motion', motion)
-        before = shifted(wanted, -self.lead)
-        self._move_rigid_joints(before, full)
-        demand = self._torque_of_motion(wanted, self._with_snap(before, full))
-        return self._limited(demand)[0]
+        self._steer_rigid_joints(shifted(wanted, -self.lead), full)
+        return self._limited(self._torque_of_motion(wanted, full))[0]
 
     def _demand(self, reference: Array, state: Array) -> Array:
-        if self.lead:
-            before = shifted(reference, -self.lead)
-            motion, _, _ = self._from_motors(before, state)
-            return self._torque_of_motion(reference, self._with_snap(before, motion))
-        motion, rate, torques = self._from_motors(reference, state)
-        effort = inverse_dynamics(self.model, self._with_snap(reference, motion))
-        elastic = self.elastic
-        speed, acceleration = np.zeros((2, self.model.n_joints))
-        speed[elastic] = rate
-        # The second derivative of Q = f(delta).
-        acceleration[elastic] = (effort[2, elastic] - torques[2] * rate**2) / torques[1]
-        return self._torque(motion, effort, speed, acceleration)
+        return self._torque_of_motion(reference, self._motion(reference, state))
 
     def _torque_of_motion(self, reference: Array, motion: Array) -> Array:
-        """Torques for the motion (5, n) of the links at the time of the measurement."""
+        """Torques for a motion (5, n) of the links when they were measured; it is changed."""
+        self._steer_elastic_joints(shifted(reference, -self.lead), motion)
         if self.lead:
             motion = shifted(motion, self.lead)
-            self._move_rigid_joints(reference, motion)
-            self._with_snap(reference, motion)
+            self._steer_rigid_joints(reference, motion)
+            self._steer_elastic_joints(reference, motion)
         effort = inverse_dynamics(self.model, motion)
-        deflection = self.motors.deflections(effort)
-        return self._torque(motion, effort, deflection[1], deflection[2])
-
-    def _torque(
-        self, motion: Array, effort: Array, speed: Array, acceleration: Array
-    ) -> Array:
-        """Torques of the motors.
-
-        Parameters
-        ----------
-        motion : ndarray, shape (5, n)
-            Of the links.
-        effort : ndarray, shape (K, n)
-            Its efforts, in the first row.
-        speed, acceleration : ndarray, shape (n,)
-            First and second derivative of the deflections; zero for rigid joints.
-        """
+        _, speed, acceleration = self.motors.deflections(effort)
         demand: Array = self.motors.inertia * (motion[2] + acceleration) + effort[0]
         return demand + friction_of(self.motors, motion[1] + speed)
 
-    def _from_motors(self, reference: Array, state: Array) -> tuple[Array, Array, Array]:
-        """Motion of the links that the springs cause.
+    def _motion(self, reference: Array, state: Array) -> Array:
+        """Motion of the links that the springs cause, up to the jerk.
 
-        The effort is affine in its highest derivative, so that acceleration and jerk of elastic
-        joints follow from the torque of their springs and its rate.
+        The effort is affine in its highest derivative, with the mass matrix as coefficient, so
+        that acceleration and jerk of elastic joints follow from the torque of their springs and
+        its rate.
 
         Parameters
         ----------
@@ -319,12 +292,7 @@ class FlatnessController(Controller):
 
         Returns
         -------
-        motion : ndarray, shape (5, n)
-            Up to the jerk; the snap of elastic joints is left at zero.
-        rate : ndarray, shape (n_e,)
-            Of the deflections of the n_e elastic joints [rad/s] or [m/s].
-        torques : ndarray, shape (3, n_e)
-            Of their springs with two derivatives by the deflection.
+        ndarray, shape (5, n)
 
         Raises
         ------
@@ -333,17 +301,15 @@ class FlatnessController(Controller):
         DeflectionError
             If a spring is outside of its range.
         """
-        from scipy.linalg import lapack
-
         q, qd, theta, thetad = state
         model, elastic = self.model, self.elastic
         motion = np.zeros((5, model.n_joints))
         motion[0], motion[1] = q, qd
-        self._move_rigid_joints(reference, motion)
-        rate = (thetad - qd)[elastic]
-        torques = self._spring_torques((theta - q)[elastic])
+        self._steer_rigid_joints(shifted(reference, -self.lead), motion)
         if len(elastic):
-            # The effort is affine in its highest derivative, with the mass matrix as coefficient.
+            self._check_range((theta - q)[elastic])
+            springs = self._springs.at(q, theta)
+            torques = springs.torque, springs.stiffness * (thetad - qd)
             M = mass_matrix(model, motion[:1])[0][self._elastic_block]
             factor, failed = lapack.dpotrf(M, lower=1)
             if failed:
@@ -351,14 +317,14 @@ class FlatnessController(Controller):
                     'The mass matrix of the elastic joints is not positive definite: '
                     'a joint moves no inertia.'
                 )
-            rest = inverse_dynamics(model, motion[:3])[0, elastic]
-            motion[2, elastic] = lapack.dpotrs(factor, torques[0] - rest, lower=1)[0]
-            rest = inverse_dynamics(model, motion[:4])[1, elastic]
-            motion[3, elastic] = lapack.dpotrs(factor, torques[1] * rate - rest, lower=1)[0]
-        return motion, rate, torques
+            for k, torque in enumerate(torques):
+                rest = inverse_dynamics(model, motion[: 3 + k])[k]
+                missing = (torque - rest)[elastic]
+                motion[2 + k, elastic] = lapack.dpotrs(factor, missing, lower=1)[0]
+        return motion
 
-    def _spring_torques(self, deflection: Array) -> Array:
-        """Torques of the springs and their first two derivatives by the deflection, (3, n_e)."""
+    def _check_range(self, deflection: Array) -> None:
+        """Error if a spring of the n_e elastic joints is outside of its range."""
         inside = (self._lowest <= deflection) & (deflection <= self._highest)
         if not inside.all():
             i = int(np.argmin(inside))
@@ -368,34 +334,21 @@ class FlatnessController(Controller):
                 f'{self._lowest[i]:.6g} to {self._highest[i]:.6g}.',
                 joint=name,
             )
-        # A line needs no call for each joint.
-        stiffness = self.motors.stiffness[self.elastic]
-        is_line = np.isfinite(stiffness)
-        rises = np.where(is_line, stiffness, 0.0)
-        torques = np.stack((rises * deflection, rises, np.zeros_like(rises)))
-        for i in np.flatnonzero(~is_line).tolist():
-            torques[:, i] = self._springs[i].derivatives(deflection[i], 2)
-        return torques
 
-    def _move_rigid_joints(self, reference: Array, motion: Array) -> None:
-        """Set acceleration, jerk and snap of rigid joints: what the law will give them."""
-        rigid = self.rigid
-        if len(rigid):
-            k0, k1 = self.gains[:2, rigid]
-            wanted, own = reference[:, rigid], motion[:, rigid]
+    def _steer_rigid_joints(self, reference: Array, motion: Array) -> None:
+        """Set acceleration, jerk and snap that the law gives rigid joints."""
+        if len(self.rigid):
+            k0, k1 = self.gains[:2, self.rigid]
+            wanted, own = reference[:, self.rigid], motion[:, self.rigid]
             for k in range(2, 5):
                 own[k] = wanted[k] + k1 * (wanted[k - 1] - own[k - 1])
                 own[k] += k0 * (wanted[k - 2] - own[k - 2])
-            motion[:, rigid] = own
+            motion[2:, self.rigid] = own[2:]
 
-    def _with_snap(self, reference: Array, motion: Array) -> Array:
-        """Set the snap of elastic joints: the new input of the linearised robot."""
-        elastic = self.elastic
-        error = (reference - motion)[:4, elastic]
-        motion[4, elastic] = reference[4, elastic] + (self.gains[:, elastic] * error).sum(
-            axis=0
-        )
-        return motion
+    def _steer_elastic_joints(self, reference: Array, motion: Array) -> None:
+        """Set the snap that the law gives elastic joints."""
+        snap = reference[4] + (self.gains * (reference - motion)[:4]).sum(axis=0)
+        motion[4, self.elastic] = snap[self.elastic]
 
 
 def make_controller(

@@ -237,16 +237,12 @@ class ObserverController(Law):
             return self._last._replace(reason=text)
         gap = self._behind_gap(elapsed)
         self._observe(q, qd, theta, thetad, spring_torque, elapsed)
-        if self.observer.passed > MOST_FOUND and self.guards is not None:
-            gap = f'{_missed(self.observer)} (max_gap)'
-            self.observer.forget()
-            self.begin()
-            self._observe(q, None, theta, None, spring_torque, elapsed)
+        gap = self._behind_missed(q, theta, spring_torque, elapsed) or gap
         if self._is_repeated() and self._last is not None:
             return self._last._replace(reason=self.reason or REPEATED)
         if self.bounds is not None and self.state == FOLLOWING:
             lost = self.lost(q, theta) if self.observer.is_gating else ''
-            self._judge(self.bounds, lost, gap if gap and self._desired[1:].any() else '')
+            self._judge(self.bounds, lost, gap if self._desired[1:].any() else '')
         if self.state == STOPPED:
             self.reason = self.stands or self._runaway or self.reason
             self._last = self._held()
@@ -261,6 +257,22 @@ class ObserverController(Law):
         self.observer.forget()
         self.begin()
         return f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
+
+    def _behind_missed(
+        self,
+        q: ArrayLike,
+        theta: ArrayLike,
+        spring_torque: ArrayLike | None,
+        elapsed: float | None,
+    ) -> str:
+        """Begin anew behind samples that nobody told of, if too many; say so, or nothing."""
+        if self.guards is None or self.observer.passed <= MOST_FOUND:
+            return ''
+        gap = f'{_missed(self.observer)} (max_gap)'
+        self.observer.forget()
+        self.begin()
+        self._observe(q, None, theta, None, spring_torque, elapsed)
+        return gap
 
     def _is_repeated(self) -> bool:
         """Whether the latest measurement is the one before, though the robot moves.

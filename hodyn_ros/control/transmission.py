@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators.assignment import Actuators, DrivenJoint
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.drives import RigidDrive, SeriesElastic, VariableStiffness
-from hodyn_ros.actuators.springs import LinearSpring
-from hodyn_ros.errors import ControlError, DeflectionError
+from hodyn_ros.errors import DeflectionError
 from hodyn_ros.typing import Array
 
 
@@ -65,18 +63,12 @@ class Transmission:
         Whether all springs are lines.
     rigid, rigid_motors : ndarray of int
         Joints without spring, and their motors.
-
-    Raises
-    ------
-    ControlError
-        If an actuator is of another kind.
     """
 
     def __init__(self, actuators: Actuators) -> None:
-        model, driven = actuators.model, actuators.driven
-        _check_kinds(actuators)
-        self.names = model.joint_names
-        self.joint = np.asarray(actuators.joint_of_motor, dtype=np.int64)
+        driven, arrays = actuators.driven, actuators.arrays
+        self.names = actuators.model.joint_names
+        self.joint, self.inertia = arrays.joint_of_motor, arrays.inertia
         actuator_of = [item.actuator for item in driven]
         self.is_elastic = np.array(
             [float(type(kind) is not RigidDrive) for kind in actuator_of]
@@ -84,14 +76,13 @@ class Transmission:
         self.turns = np.array(
             [float(x) for kind in actuator_of for x in kind.turns_with_joint]
         )
-        self.inertia = np.array([x for kind in actuator_of for x in kind.motor_inertias])
         n, moved = len(driven), self.turns * self.inertia
         self.joint_inertia = np.bincount(self.joint, moved, n)
         with np.errstate(invalid='ignore'):
             self.share = np.where(
                 moved > 0.0, moved / self.joint_inertia[self.joint], self.turns
             )
-        self.damping = np.array([getattr(item.actuator, 'damping', 0.0) for item in driven])
+        self.damping = arrays.damping
         self.is_damped = bool(self.damping.any())
         self.is_single = np.array([type(item.actuator) is SeriesElastic for item in driven])
         self.is_variable = any(
@@ -101,7 +92,10 @@ class Transmission:
         self.rigid_motors = np.array(
             [driven[j].motors.start for j in self.rigid], dtype=np.intp
         )
-        self._stiffness, self._others = _lines_and_others(driven)
+        is_line = np.isfinite(arrays.stiffness)
+        self._stiffness = np.where(is_line, arrays.stiffness, 0.0)
+        others = np.flatnonzero((self.is_elastic > 0.0) & ~is_line)
+        self._others = [driven[j] for j in others]
         self.is_linear = not self._others
 
     def by_joint(self, values: Array) -> Array:
@@ -190,25 +184,3 @@ class Transmission:
         inertia = np.where(self.is_elastic > 0.0, self.joint_inertia, 1.0)
         found: Array = np.sqrt(stiffness * (1.0 / np.diagonal(mass) + 1.0 / inertia))
         return found
-
-
-def _check_kinds(actuators: Actuators) -> None:
-    """Refuse actuators of other kinds than those of a `Transmission`."""
-    for item in actuators.driven:
-        if not isinstance(item.actuator, (RigidDrive, SeriesElastic, VariableStiffness)):
-            raise ControlError(
-                f'The actuator of joint {item.name!r} is {type(item.actuator).__name__}, '
-                'expected SeriesElastic, VariableStiffness or RigidDrive.'
-            )
-
-
-def _lines_and_others(driven: Sequence[DrivenJoint]) -> tuple[Array, list[DrivenJoint]]:
-    """Stiffness (n,) of springs that are lines, else zero, and the joints with other springs."""
-    stiffness, others = np.zeros(len(driven)), []
-    for item in driven:
-        spring = getattr(item.actuator, 'spring', None)
-        if type(spring) is LinearSpring:
-            stiffness[item.joint] = spring.stiffness
-        elif type(item.actuator) is not RigidDrive:
-            others.append(item)
-    return stiffness, others

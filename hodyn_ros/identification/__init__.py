@@ -3,17 +3,14 @@
 `excite` plans motions that show parameters, `identify` estimates these with their standard
 deviations and makes a model of them, and `described` and `write_parameters` write what robots and
 nodes take.
-
-The estimator on line is imported when it is asked for, since it loads all control laws.
 """
-
-from typing import TYPE_CHECKING, Any
 
 from hodyn_ros.identification.compare import BANDS, Comparison, compare
 from hodyn_ros.identification.doubt import Doubt, Explanation
 from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.identification.excitation import Excitation, excite
 from hodyn_ros.identification.identify import identify
+from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.identification.outputs import (
     actuator_config,
     described,
@@ -27,9 +24,6 @@ from hodyn_ros.identification.recording import RecordingFile, with_motors
 from hodyn_ros.identification.results import Identification, Residual
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.names import GROUPS
-
-if TYPE_CHECKING:
-    from hodyn_ros.control.online import OnlineEstimator, ParameterEstimate
 
 __all__ = [
     'BANDS',
@@ -57,11 +51,3 @@ __all__ = [
     'with_motors',
     'write_parameters',
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ('OnlineEstimator', 'ParameterEstimate'):
-        from hodyn_ros.control import online
-
-        return getattr(online, name)
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

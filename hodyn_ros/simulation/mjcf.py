@@ -224,11 +224,6 @@ def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
     Returns
     -------
     SimulatedJoint
-
-    Raises
-    ------
-    SimulationError
-        If it is neither rigid, series elastic nor of variable stiffness.
     """
     names = tuple(joint + suffix for suffix in actuator.motor_suffixes)
     inertias = actuator.motor_inertias
@@ -251,18 +246,14 @@ def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
             law,
             range=spring.range,
         )
-    if isinstance(actuator, VariableStiffness):
-        laws, model = actuator.friction, actuator.model
-        return SimulatedJoint(
-            names,
-            inertias,
-            laws if isinstance(laws, tuple) else (laws, laws),
-            law=lambda d: model.series(d[:, None]).motor_effort[:, 0],
-            coupling=model.link_coupling,
-        )
-    raise SimulationError(
-        f'Joint {joint!r}: an actuator of type {type(actuator).__name__} is not simulated, '
-        'expected RigidDrive, SeriesElastic or VariableStiffness.'
+    assert isinstance(actuator, VariableStiffness)
+    model = actuator.model
+    return SimulatedJoint(
+        names,
+        inertias,
+        actuator.friction_laws,
+        law=lambda d: model.series(d[:, None]).motor_effort[:, 0],
+        coupling=model.link_coupling,
     )
 
 

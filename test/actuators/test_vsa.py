@@ -131,7 +131,7 @@ def test_motions_that_do_not_fit_are_refused(given, error, match):
         (lambda: AwasII(1.0, 0.1, 0.1, max_deflection=0.8), 'at most pi / 4'),
         (lambda: AwasII(1.0, 0.1, 0.1, max_travel=0.1), 'less than L'),
         (lambda: VariableStiffness('qbmove', 0.1), 'expected a VsaModel'),
-        (lambda: VariableStiffness(QBMOVE, 0.1, (None,) * 3), 'friction has 3 laws'),
+        (lambda: VariableStiffness(QBMOVE, 0.1, (None,) * 3), 'friction has 3 values'),
         (lambda: vsa_model('qbmove', 'best'), "set of qbmove is 'best', expected"),
         (lambda: vsa_model('qbmove', a=7.0), r"\['k'\] are not given"),
     ],
