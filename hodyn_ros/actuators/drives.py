@@ -333,8 +333,10 @@ class DriveArrays:
         Of linear springs; infinite for all other joints.
     variable : list of int
         Joints of variable stiffness, v of them.
-    is_elastic, is_damped : bool
-        Whether there is a spring, and a damper.
+    damping : ndarray, shape (n,)
+        Of dampers beside springs.
+    is_elastic : bool
+        Whether there is a spring.
     friction : JointFriction or None
         Of the motors.
     """
@@ -348,9 +350,9 @@ class DriveArrays:
         self.joint_of_motor.setflags(write=False)
         self.inertia = np.array([*chain(*(x.motor_inertias for x in actuators))])
         self.stiffness = np.array([x.stiffness for x in actuators])
+        self.damping = np.array([x.damping for x in actuators])
         self.variable = [j for j, x in enumerate(actuators) if x.needs_stiffness]
         self.is_elastic = any(x.law[0] != kernels.RIGID for x in actuators)
-        self.is_damped = any(x.damping for x in actuators)
         laws = enumerate(chain(*(x.friction_laws for x in actuators)))
         friction = {motor: law for motor, law in laws if law is not None}
         self.friction = JointFriction(friction) if friction else None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators, check_mapping
-from hodyn_ros.actuators.drives import SeriesElastic, in_units_of
+from hodyn_ros.actuators.drives import in_units_of
 from hodyn_ros.checks import MOST_DERIVATIVES, checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -94,7 +94,7 @@ def motor_motion(
     moved = MotorMotion(*arrays.move(*given))
     if order is not None and moved.torque.shape[-2] <= order:
         _refuse_low_order(moved.position.shape[-2], order, q, Q, stiffness)
-    if arrays.is_damped:
+    if arrays.damping.any():
         _warn_of_dampers(actuators, Q)
     return moved
 
@@ -200,21 +200,24 @@ def _warn_of_dampers(actuators: Actuators, Q: Array) -> None:
     The series of the slow motion has terms T^m x^(m), T = D / k. The first one that is left out
     follows from how much smaller the last one is than the largest.
     """
-    E, worst = Q.shape[-2], (_DAMPED_ERROR, 0.0, '')
-    for item in actuators.driven:
-        drive = item.actuator
-        if isinstance(drive, SeriesElastic) and drive.damping and E > 1 and Q.size:
-            slowness = drive.slowness
-            sizes = np.abs(Q[..., item.joint]).reshape(-1, E).max(axis=0)
-            *terms, last = sizes * slowness ** np.arange(E)
-            error = (last / max(terms)) ** (E / (E - 1)) if last else 0.0
-            worst = max(worst, (error, slowness, item.name))
-    error, slowness, name = worst
-    if name:
+    E = Q.shape[-2]
+    if E == 1 or not Q.size:
+        return
+    slowness = actuators.arrays.damping / actuators.arrays.stiffness
+    sizes = np.abs(Q).reshape(-1, *Q.shape[-2:]).max(axis=0)
+    terms = sizes * slowness ** np.arange(E)[:, None]
+    largest = terms[:-1].max(axis=0)
+    share = np.divide(terms[-1], largest, out=np.zeros(len(largest)), where=largest > 0.0)
+    errors = share ** (E / (E - 1))
+    worst = int(errors.argmax())
+    if errors[worst] > _DAMPED_ERROR:
+        # To a power of ten, so that a stream does not say it anew with every sample.
+        most = min(10.0 ** np.ceil(np.log10(errors[worst])), 1.0)
         warnings.warn(
-            f'Joint {name!r}: its damper follows within {slowness:.2g} s, which is slow for this '
-            f'motion: the deflection is wrong by some {100 * error:.2g} %. Expected less damping, '
-            'a stiffer spring, a slower motion or more of its derivatives.',
+            f'Joint {actuators.driven[worst].name!r}: its damper follows within '
+            f'{slowness[worst]:.2g} s, which is slow for this motion: the deflection is wrong by '
+            f'up to {100 * most:.2g} %. Expected less damping, a stiffer spring, a slower motion '
+            'or more of its derivatives.',
             ModelWarning,
             stacklevel=3,
         )

@@ -38,7 +38,7 @@ def test_dampers_that_are_slow_for_the_motion_are_told_with_their_error():
     w, k, damping = 4.0, 1000.0, 12.0
     effort = (20.0 * w**m * np.sin(w * t + 0.5 * np.pi * m))[..., None]
     actuators = Actuators(MODEL, {'joint': SeriesElastic(k, 0.1, damping)})
-    with pytest.warns(ModelWarning, match=r"'joint'.* 0.012 s.* some 0.011 %"):
+    with pytest.warns(ModelWarning, match=r"'joint'.* 0.012 s.* up to 0.1 %"):
         found = motor_motion(actuators, np.zeros((400, 5, 1)), effort)
     transfer = 20.0 / (k + 1j * w * damping)
     truth = np.imag(transfer * np.exp(1j * w * t))[:, 0]
