@@ -40,8 +40,8 @@ GROUPS = {
 
 HEAD = """\
 # Every parameter of hodyn_node with its default, for any robot: copy what you change.
-# doc/parameters.rst says more. What is marked as fixed is read when the node starts; all else can
-# be changed while it runs.
+# doc/parameters.rst says more. What is marked as fixed, and what is said of joints, is read when
+# the node starts; all else can be changed while it runs.
 /**:
   ros__parameters:
     # URDF as XML text. Empty: wait for the topic robot_description.
@@ -178,9 +178,8 @@ def of_joints(kind: type[Any]) -> list[Entry]:
             entry = family.members['']
             meaning = entry.description.format(joint='<joint>')
             name = f'{family.start}.<joint>'
-            fixed = family.read_only
             found.append(
-                Entry(name, entry.default, meaning, entry.low, entry.high, read_only=fixed)
+                Entry(name, entry.default, meaning, entry.low, entry.high, read_only=True)
             )
     return found
 

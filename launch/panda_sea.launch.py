@@ -51,7 +51,6 @@ ARGUMENTS = (
         'that of the parameter file, or else tracking.',
     ),
     ('simulation', 'true', 'Also simulate the robot. Needs the Python package mujoco.'),
-    ('mode', 'lock_step', 'Of the simulation: lock_step, or real_time by the clock.'),
     ('demo', 'true', 'Also run a publisher of a reference trajectory.'),
     ('robot_state_publisher', 'false', 'Also run robot_state_publisher, for displays.'),
 )
@@ -72,7 +71,7 @@ def start_nodes(context):
     with open(value['description_file'], encoding='utf-8') as file:
         description = {'robot_description': ParameterValue(file.read(), value_type=str)}
     # The simulated robot makes the time that the others follow; another robot makes another one.
-    time = {'use_sim_time': wanted['simulation'] and value['mode'] == 'lock_step'}
+    time = {'use_sim_time': wanted['simulation']}
     clock = '/' + (
         value['clock'].strip('/') or '/'.join(filter(None, (namespace, 'clock')))
     )
@@ -105,7 +104,7 @@ def start_nodes(context):
         ),
     ]
     if wanted['simulation']:
-        own = {'use_sim_time': False, 'mode': value['mode']}
+        own = {'use_sim_time': False}
         nodes.append(node('simulated_robot', [*files, description, own]))
     if wanted['demo']:
         nodes.append(node('reference_publisher', [time]))

@@ -66,36 +66,26 @@ class Transmission:
     """
 
     def __init__(self, actuators: Actuators) -> None:
-        driven, arrays = actuators.driven, actuators.arrays
-        self.names = actuators.model.joint_names
+        arrays, kinds = actuators.arrays, [item.actuator for item in actuators.driven]
         self.joint, self.inertia = arrays.joint_of_motor, arrays.inertia
-        actuator_of = [item.actuator for item in driven]
-        self.is_elastic = np.array(
-            [float(type(kind) is not RigidDrive) for kind in actuator_of]
-        )
-        self.turns = np.array(
-            [float(x) for kind in actuator_of for x in kind.turns_with_joint]
-        )
-        n, moved = len(driven), self.turns * self.inertia
-        self.joint_inertia = np.bincount(self.joint, moved, n)
+        self.is_single = np.array([isinstance(kind, SeriesElastic) for kind in kinds])
+        is_rigid = np.array([isinstance(kind, RigidDrive) for kind in kinds])
+        self.is_elastic = 1.0 - is_rigid
+        self.is_variable = bool(arrays.variable)
+        self.turns = np.array([float(x) for kind in kinds for x in kind.turns_with_joint])
+        moved = self.turns * self.inertia
+        self.joint_inertia = np.bincount(self.joint, moved, len(kinds))
         with np.errstate(invalid='ignore'):
             self.share = np.where(
                 moved > 0.0, moved / self.joint_inertia[self.joint], self.turns
             )
-        self.damping = arrays.damping
-        self.is_damped = bool(self.damping.any())
-        self.is_single = np.array([type(item.actuator) is SeriesElastic for item in driven])
-        self.is_variable = any(
-            isinstance(item.actuator, VariableStiffness) for item in driven
-        )
-        self.rigid = np.flatnonzero(self.is_elastic == 0.0)
-        self.rigid_motors = np.array(
-            [driven[j].motors.start for j in self.rigid], dtype=np.intp
-        )
+        self.damping, self.is_damped = arrays.damping, bool(arrays.damping.any())
+        self.rigid = np.flatnonzero(is_rigid)
+        self.rigid_motors = np.flatnonzero(is_rigid[self.joint])
         is_line = np.isfinite(arrays.stiffness)
         self._stiffness = np.where(is_line, arrays.stiffness, 0.0)
-        others = np.flatnonzero((self.is_elastic > 0.0) & ~is_line)
-        self._others = [driven[j] for j in others]
+        others = np.flatnonzero(~is_line & ~is_rigid).tolist()
+        self._others = [actuators.driven[j] for j in others]
         self.is_linear = not self._others
 
     def by_joint(self, values: Array) -> Array:

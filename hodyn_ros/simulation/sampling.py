@@ -176,14 +176,6 @@ class SampledPlant:
         self._take()
         return self.measurement
 
-    def brake(self) -> None:
-        """Hold the robot where it is, at rest; time goes on with the next sample."""
-        plant = self.plant
-        stiffened = plant.q, 0.0 * plant.qd, plant.theta, 0.0 * plant.thetad
-        plant.reset(*stiffened, plant.time)
-        self._taken.clear()
-        self._take()
-
     def _take(self) -> None:
         sensors, plant = self.sensors, self.plant
         # All noise is drawn, be it used or not, so that one kind does not change another.

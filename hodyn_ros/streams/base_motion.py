@@ -15,6 +15,8 @@ from hodyn_ros.streams.timeline import NANOSECONDS, check_age
 from hodyn_ros.streams.wrench_sources import Recent
 from hodyn_ros.typing import Array
 
+TIMEOUT = 0.1  # s between a base motion and the motion of the joints that it is used for
+
 
 class BaseMotions(Recent[LinkMotion]):
     """The latest motions of the base link; of the thread of the executor."""
@@ -49,7 +51,7 @@ class BaseMotions(Recent[LinkMotion]):
             self.add(stamp, motion)
         return is_newest
 
-    def motion_at(self, time: int, timeout: float) -> LinkMotion:
+    def motion_at(self, time: int) -> LinkMotion:
         """Motion of the base at an instant: that of the message before, by its derivatives.
 
         The twist follows its Taylor series, the rotation two terms of the series of Magnus (1954);
@@ -59,8 +61,6 @@ class BaseMotions(Recent[LinkMotion]):
         ----------
         time : int
             [ns]
-        timeout : float
-            Largest distance of the message from it [s].
 
         Returns
         -------
@@ -76,10 +76,10 @@ class BaseMotions(Recent[LinkMotion]):
             raise StaleError('No base_motion has come yet; a base at rest sends zeros.')
         stamp, (pose, twist) = self.at(time)
         age = (time - stamp) / NANOSECONDS
-        if abs(age) > timeout:
+        if abs(age) > TIMEOUT:
             raise StaleError(
                 f'The base motion is {age:.3f} s away from that of the joints, more than '
-                f'base_motion_timeout ({timeout} s). Publish base_motion without gaps.'
+                f'{TIMEOUT} s. Publish base_motion without gaps.'
             )
         # Taylor's series of the twist, and two terms of that of Magnus (1954) for the rotation.
         powers = np.cumprod([1.0, *(age / np.arange(1.0, len(twist) + 1.0))])

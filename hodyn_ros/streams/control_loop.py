@@ -156,7 +156,6 @@ class ControlLoop:
         """Control a robot from now on; HodynError if there is no controller for it."""
         host, before, names = self._host, self.laws, robot.model.joint_names
         laws = self._make_laws(host, robot, host.settings)
-        host.parameters.declare_joints(names)
         if before is not None and before.names == laws.names:
             laws = laws._replace(pairs=before.pairs)
         else:

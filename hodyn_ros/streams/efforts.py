@@ -75,7 +75,7 @@ class InstantEfforts:
         stamp : int
             Of the instant [ns].
         settings : object
-            With `base_motion` and `base_motion_timeout` [s].
+            With `base_motion`.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class InstantEfforts:
         """
         found = Circumstances(stamp, motion)
         if settings.base_motion:
-            base = self._base.motion_at(stamp, settings.base_motion_timeout)
+            base = self._base.motion_at(stamp)
             motion = motion[: len(base.twist) + 1]
             found = found._replace(motion=motion, dynamics=partial(efforts_on, base))
         if self._wrenches.sources:

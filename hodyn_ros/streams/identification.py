@@ -27,6 +27,9 @@ _KEPT, _MOST_KEPT = 2 * NANOSECONDS, 4000
 _AROUND = np.linspace(-1e7, 1e7, 9)
 
 
+_MEMORY = 10.0  # s in which measurements lose 63 % of their weight
+
+
 def estimator_of(model: RobotModel, settings: Any) -> OnlineEstimator:
     """Estimator that the settings ask for.
 
@@ -49,8 +52,7 @@ def estimator_of(model: RobotModel, settings: Any) -> OnlineEstimator:
         model,
         link=settings.payload_link or None,
         friction=[name for name in settings.friction if name],
-        memory=settings.memory,
-        effort_noise=settings.effort_noise,
+        memory=_MEMORY,
     )
 
 
@@ -234,10 +236,7 @@ class OnlineParameters:
                 f'use_identified: nothing is identified on {asked!r}; expected '
                 f'identification.payload_link ({link!r}), and identification.enabled.'
             )
-        if (
-            estimator is None
-            or self._host.now() - self._latest > settings.memory * NANOSECONDS
-        ):
+        if estimator is None or self._host.now() - self._latest > _MEMORY * NANOSECONDS:
             raise RequestError(
                 f'use_identified: nothing is measured. {self._problem}'.rstrip()
             )

@@ -103,10 +103,10 @@ def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
     model, drives = robot.model, robot.drives
     assert drives is not None
     limits = _torque_limits(host, drives, settings)
-    bandwidth = settings.of_joints('bandwidths', 'bandwidth', model.joint_names)
-    if settings.controller in MODES and settings.bandwidths:
+    bandwidth = settings.of_joints('bandwidth', model.joint_names)
+    if settings.controller in MODES and np.ptp(bandwidth) > 0.0:
         raise ControlError(
-            f'{settings.controller} has one bandwidth; bandwidths.<joint> is of other laws.'
+            f'{settings.controller} has one bandwidth; one for each joint is of other laws.'
         )
     bandwidth = np.where(bandwidth > 0.0, bandwidth, STOPPING_BANDWIDTH)
     slower = np.minimum(bandwidth, STOPPING_BANDWIDTH)
@@ -157,11 +157,11 @@ def _torque_limits(host: Host, drives: RobotDrives, settings: Any) -> Array:
 def _guard(robot: Robot, settings: Any) -> Guard:
     """Bounds of a robot by settings."""
     names = robot.model.joint_names
-    external = settings.of_joints('max_external_torques', 'max_external_torque', names)
+    external = settings.of_joints('max_external_torque', names)
     return Guard(
         robot.model,
         robot.limits,
-        settings.of_joints('max_tracking_errors', 'max_tracking_error', names),
+        settings.of_joints('max_tracking_error', names),
         np.where(external > 0.0, external, np.inf),
         position_margin=settings.position_margin,
         velocity_margin=settings.velocity_margin,
@@ -199,7 +199,7 @@ def laws_of(
     tracking = tracking_controller(
         actuators,
         T,
-        bandwidth=settings.bandwidth or None,
+        bandwidth=settings.of_joints('bandwidth', actuators.model.joint_names)[0] or None,
         torque_limits=limits,
         delay=settings.delay,
         resolution=settings.resolution.pair,
@@ -229,7 +229,7 @@ def _yielding(
     """What makes the laws that give way to forces, by their names, with options of all laws."""
     T, names = settings.sample_period, actuators.model.joint_names
     ratio = settings.damping_ratio
-    joint = settings.of_joints('joint_stiffnesses', 'joint_stiffness', names)
+    joint = settings.of_joints('joint_stiffness', names)
     tool = np.repeat([settings.rotational_stiffness, settings.translational_stiffness], 3)
     null, floating = settings.nullspace_stiffness, settings.floating_damping
     made: dict[str, Callable[[], Law]] = {

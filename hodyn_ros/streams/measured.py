@@ -20,6 +20,10 @@ TURN = 2.0 * np.pi
 _STANDING = 3.0
 
 
+_HIGHEST_DERIVATIVE = 4  # of positions: efforts have two less
+_MAX_GAP = 0.1  # s without measurements after which the estimate starts anew
+
+
 class EstimatorOptions(Protocol):
     """How motions are estimated."""
 
@@ -30,22 +34,6 @@ class EstimatorOptions(Protocol):
     @property
     def delay(self) -> float:
         """How far estimates lie behind the latest measurement [s]."""
-
-    @property
-    def noise(self) -> float:
-        """Standard deviation of measured positions [rad, m]; 0: identified."""
-
-    @property
-    def bandwidth(self) -> float:
-        """Frequency at which a motion as strong as the noise is cut off [Hz]; 0: adapted."""
-
-    @property
-    def max_gap(self) -> float:
-        """Time without measurements after which the estimate starts anew [s]."""
-
-    @property
-    def highest_order(self) -> int:
-        """Highest derivative of the effort that is wanted."""
 
 
 class MeasuredMotion:
@@ -96,11 +84,9 @@ class MeasuredMotion:
             settings = self._in_use[0]
             self._estimator = DerivativeEstimator(
                 len(self.joint_names),
-                highest_derivative=settings.highest_order + 2,
+                highest_derivative=_HIGHEST_DERIVATIVE,
                 delay=settings.delay,
-                noise=settings.noise or None,
-                bandwidth=settings.bandwidth or None,
-                max_gap=settings.max_gap,
+                max_gap=_MAX_GAP,
             )
 
     def take(

@@ -214,6 +214,10 @@ class Plan(NamedTuple):
     topic: str = TRAJECTORY
 
 
+PATH_TIME = 0.2  # s for which joints may be farther from the motion than path_tolerance
+CHUNK_STEP = 0.01  # s between the knots of a chunk, at which another one can take over
+
+
 class StreamSettings(Protocol):
     """What a stream is told, a part of the parameters of a node."""
 
@@ -228,14 +232,6 @@ class StreamSettings(Protocol):
     @property
     def path_tolerance(self) -> float:
         """Largest distance of a robot from its motion [rad, m]; 0: any."""
-
-    @property
-    def path_time(self) -> float:
-        """For how long it may be farther away [s]."""
-
-    @property
-    def chunk(self) -> Any:
-        """How chunks are followed, with the `step` between their knots [s]."""
 
 
 class TrajectoryPlanner(Protocol):
@@ -432,7 +428,7 @@ class MotionStream:
             return ''
         planned = self.timeline.under_way(time)
         lasted = self._following.lasts(planned, position, time, settings.path_tolerance)
-        is_lost = lasted and lasted >= round(settings.path_time * NANOSECONDS)
+        is_lost = lasted and lasted >= round(PATH_TIME * NANOSECONDS)
         return self._lose() if is_lost else ''
 
     def _lose(self) -> str:
@@ -639,7 +635,7 @@ class MotionStream:
         if is_chunk or moves or (has_stamp and (is_measured or begun is not None)):
             join = max(join, earliest)
         if is_chunk:  # All motions of chunks have their knots at the same times.
-            join += -join % round(self._settings().chunk.step * NANOSECONDS)
+            join += -join % round(CHUNK_STEP * NANOSECONDS)
         if not has_stamp and (is_chunk or moves):
             start = join  # nothing of it is left out, nor hurried
         return start, join

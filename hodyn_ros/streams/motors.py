@@ -13,10 +13,14 @@ from hodyn_ros.typing import Array
 MOST_CHANGE = 0.1  # of the stiffness, while it stops changing; as a part of it
 
 
+TIMEOUT = 0.1  # s for which a wish goes on by its derivatives
+REST_TIME = 0.5  # s in which a stiffness then comes to rest
+
+
 class Stiffness:
     """The latest wish for every joint of variable stiffness.
 
-    A wish goes on by its derivatives for `timeout`, and then stops changing within `rest_time`, or
+    A wish goes on by its derivatives for `TIMEOUT`, and then stops changing within `REST_TIME`, or
     sooner if the stiffness would change by more than a tenth until then.
     """
 
@@ -44,19 +48,13 @@ class Stiffness:
             self._wanted[name] = stamp, series[:, None]
         return True
 
-    def at(
-        self, stamp: int, timeout: float, rest_time: float, joints: Iterable[str]
-    ) -> Mapping[str, Array]:
+    def at(self, stamp: int, joints: Iterable[str]) -> Mapping[str, Array]:
         """What was wished for, at an instant.
 
         Parameters
         ----------
         stamp : int
             Of the instant [ns].
-        timeout : float
-            For how long a wish goes on by its derivatives [s].
-        rest_time : float
-            Within which it then stops changing [s].
         joints : iterable of str
             Those that are asked for.
 
@@ -70,11 +68,9 @@ class Stiffness:
             if name in self._wanted:
                 since, series = self._wanted[name]
                 age = max((stamp - since) / NANOSECONDS, 0.0)
-                values: Array = continued(series, np.array([min(age, timeout)]))[0, :, 0]
-                is_over = age > timeout
-                found[name] = (
-                    _stopped(values, age - timeout, rest_time) if is_over else values
-                )
+                values: Array = continued(series, np.array([min(age, TIMEOUT)]))[0, :, 0]
+                is_over = age > TIMEOUT
+                found[name] = _stopped(values, age - TIMEOUT) if is_over else values
         return found
 
     def keep_only(self, joints: Iterable[str]) -> None:
@@ -86,10 +82,11 @@ class Stiffness:
         self._wanted.clear()
 
 
-def _stopped(series: Array, time: float, longest: float) -> Array:
+def _stopped(series: Array, time: float) -> Array:
     """Value and derivatives some time after the beginning of a smooth stop.
 
-    The rate falls to zero along a cubic: nothing jumps, and the value does not turn back.
+    The rate falls to zero along a cubic: nothing jumps, and the value does not turn back. The
+    longest duration, `REST_TIME`, is halved until the value changes by no more than a tenth.
 
     Parameters
     ----------
@@ -97,16 +94,13 @@ def _stopped(series: Array, time: float, longest: float) -> Array:
         Value and two derivatives at the beginning.
     time : float
         Since then [s].
-    longest : float
-        Longest duration of the stop [s]; it is halved until the value changes by no more than a
-        tenth.
 
     Returns
     -------
     ndarray, shape (3,)
     """
     value, rate, slope = series
-    duration = longest
+    duration = REST_TIME
     while abs(rate) * duration / 2 + abs(slope) * duration**2 / 12 > MOST_CHANGE * abs(
         value
     ):

@@ -1,4 +1,4 @@
-"""What links carry beside what the robot description says, and how it changes in motion.
+"""What links carry and how joints rub beside what the description says, changed in motion.
 
 The dynamics are linear in the inertial parameters. Along a transition these are
 p(t) = p_0 + s(t) (p_1 - p_0), and so the efforts are those with p_0 and p_1, mixed by the product
@@ -8,15 +8,18 @@ rule: exactly, with their time derivatives. Momentum that comes with the mass is
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import checked_number
-from hodyn_ros.errors import RequestError
+from hodyn_ros.errors import JointNameError, RequestError
 from hodyn_ros.lie import Jet
+from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.inertia import Payload
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.typing import Array
@@ -28,12 +31,38 @@ _MOST_KEPT = 2 * MOST_WAITING  # changes that are over among them
 _PAST = 60 * NANOSECONDS
 
 
+def check_transition(duration: float, allow_step: bool) -> None:
+    """Refusal of a time in which the efforts of a robot cannot pass over to those of another one.
+
+    Parameters
+    ----------
+    duration : float
+        [s]
+    allow_step : bool
+        Whether it may be zero.
+
+    Raises
+    ------
+    RequestError
+        If it is out of range, or zero.
+    """
+    checked_number(
+        'transition_time',
+        duration,
+        RequestError,
+        least=0.0,
+        most=LONGEST_TRANSITION,
+        unit='s',
+    )
+    if not duration and not allow_step:
+        raise RequestError(
+            'transition_time is 0, with which the efforts would jump; give the time in which the '
+            'change takes place, or set allow_step.'
+        )
+
+
 def with_payload(
-    robot: Robot,
-    payload: Payload,
-    duration: float,
-    allow_step: bool,
-    allow_impossible: bool,
+    robot: Robot, payload: Payload, allow_impossible: bool
 ) -> tuple[tuple[Payload, ...], list[str]]:
     """Payloads of a robot with one that is taken up.
 
@@ -42,10 +71,6 @@ def with_payload(
     robot : Robot
     payload : Payload
         A mass of zero says that the link carries nothing.
-    duration : float
-        In which it is taken up [s].
-    allow_step : bool
-        Whether it may be taken up in no time.
     allow_impossible : bool
         Whether its inertia may be that of no body.
 
@@ -59,22 +84,8 @@ def with_payload(
     Raises
     ------
     HodynError
-        If that cannot be: the duration is out of range or zero, the link unknown, or the inertia
-        that of no body.
+        If the link is unknown, or the inertia that of no body.
     """
-    checked_number(
-        'transition_time',
-        duration,
-        RequestError,
-        least=0.0,
-        most=LONGEST_TRANSITION,
-        unit='s',
-    )
-    if not duration and not allow_step:
-        raise RequestError(
-            'transition_time is 0, with which the efforts would jump; give the time in which the '
-            'load is taken up, or set allow_step.'
-        )
     others = tuple(item for item in robot.payloads if item.link != payload.link)
     robot.model.link(payload.link)
     if not payload.mass:
@@ -91,6 +102,45 @@ def with_payload(
             f'{remarks[0]} Check the values, or set the parameter allow_impossible_inertia.'
         )
     return (*others, payload), remarks
+
+
+def law_from(
+    joint: str, names: Sequence[str], values: Sequence[float], model: RobotModel
+) -> tuple[tuple[str, str, float], ...]:
+    """Friction of a joint, as settings hold it.
+
+    Parameters
+    ----------
+    joint : str
+    names : sequence of str
+        Parameters of its law, such as `viscous`; empty: it has none.
+    values : sequence of float
+        Of the same length.
+    model : RobotModel
+
+    Returns
+    -------
+    tuple of (str, str, float)
+        Joint, parameter and value.
+
+    Raises
+    ------
+    HodynError
+        If the robot has no such joint, or the parameters are those of no law.
+    """
+    if joint not in model.body_names:
+        raise JointNameError(
+            f'The joint {joint!r} is unknown; the joints of the robot are '
+            f'{listed(model.body_names)}.'
+        )
+    if len(names) != len(values) or len({*names}) < len(names):
+        raise RequestError(
+            f'names are {listed(names) or "none"} with {len(values)} values, expected different '
+            'names and a value for each.'
+        )
+    if names:
+        friction_from_config({joint: dict(zip(names, map(float, values)))})
+    return tuple((joint, name, float(value)) for name, value in zip(names, values))
 
 
 class _Transition(NamedTuple):

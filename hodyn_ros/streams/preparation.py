@@ -55,10 +55,6 @@ class Host(Protocol):
     def settings(self) -> Any:
         """The `RobotSettings` in use."""
 
-    @property
-    def parameters(self) -> Any:
-        """Has the latest `settings`, and `declare_joints` for those of a robot."""
-
     def soon(self, call: Callable[..., None], *arguments: Any) -> None:
         """Have something called in the thread of all methods here."""
 
@@ -337,13 +333,12 @@ class CompiledRobots(RobotPreparation[Compiled]):
     def _made(
         self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]
     ) -> Robot:
-        self._node.parameters.declare_joints(bare.joint_names)
         return self._variant(description, bare, payloads)
 
     def _variant(
         self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]
     ) -> Robot:
-        settings = self._node.parameters.settings
+        settings = self._node.settings
         robot = made_robot(description, bare, settings, payloads)
         if any(model is not bare for model in robot.variants):
             self._node.worker.put(lambda: prepare_variants(robot, settings.base_motion))

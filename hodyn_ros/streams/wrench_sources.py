@@ -1,7 +1,7 @@
 """Where wrenches come from: given with derivatives, or measured in a frame of the robot.
 
 Measured ones are estimated in the frame of the sensor, brought to the link when a motion needs
-them, and freed of the weight of the tool. Without news they are held or come to rest.
+them. Without news they are held or come to rest.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from hodyn_ros.dynamics.wrenches import tool_weight, wrench_from_frame
+from hodyn_ros.dynamics.wrenches import wrench_from_frame
 from hodyn_ros.errors import WrenchError
-from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.signals import ORDERS, brought_to_rest, continued
 from hodyn_ros.streams.timeline import NANOSECONDS
@@ -27,6 +26,9 @@ _MOST_KEPT = 1000
 
 SMALLEST_FORCE = 1.0  # N, of an oscillation whose derivatives are of interest
 LEVER = 0.1  # m
+
+FADE_TIME = 0.5  # s, in which a stale wrench comes to rest
+
 # What an estimator sees: moments as forces at the end of a lever, so that one size [N] says for
 # all six components what is small.
 _AS_FORCES = np.array([1.0 / LEVER] * 3 + [1.0] * 3)
@@ -46,18 +48,12 @@ class Mounting(NamedTuple):
         same.
     acting : str
         What the sensor reads: `on_robot` or `on_environment`.
-    tool_mass : float
-        Whose weight the sensor reads too [kg].
-    center_of_mass : ndarray, shape (3,)
-        Of the tool, in the link frame [m].
     """
 
     link: str
     expressed_in: str
     frame: Array | None
     acting: str
-    tool_mass: float
-    center_of_mass: Array
 
 
 class Expiry(NamedTuple):
@@ -69,13 +65,10 @@ class Expiry(NamedTuple):
         Time without news after which it is stale [s].
     wrench_stale_policy : str
         `stop`, `hold` or `fade`.
-    wrench_fade_time : float
-        In which a stale one comes to rest [s].
     """
 
     wrench_timeout: float
     wrench_stale_policy: str
-    wrench_fade_time: float
 
     def stale(self, values: Array, time: float) -> Array:
         """Values of a stale wrench.
@@ -90,10 +83,10 @@ class Expiry(NamedTuple):
         Returns
         -------
         ndarray, shape (3, 6)
-            At rest after `wrench_fade_time`: at zero with the policy `fade`.
+            At rest after `FADE_TIME`: at zero with the policy `fade`.
         """
         to_zero = self.wrench_stale_policy == 'fade'
-        return brought_to_rest(values, time, self.wrench_fade_time, to_zero)
+        return brought_to_rest(values, time, FADE_TIME, to_zero)
 
 
 class Query(NamedTuple):
@@ -136,14 +129,14 @@ class Query(NamedTuple):
         WrenchError
             If the message is too far from the time that is asked for.
         """
-        age, (timeout, policy, fade_time) = (self.time - stamp) / NANOSECONDS, self.expiry
+        age, (timeout, policy) = (self.time - stamp) / NANOSECONDS, self.expiry
         if (age < -timeout and not is_known) or (age > timeout and policy == 'stop'):
             raise WrenchError(
                 f'The wrench on {link!r} is {age:.3f} s away from the motion, more than '
                 f'wrench_timeout ({timeout} s); the output stops. Publish it without gaps, end it '
                 'by a wrench_motion of zeros, or set wrench_stale_policy to hold or fade.'
             )
-        return None if policy == 'fade' and age - timeout >= fade_time else age - timeout
+        return None if policy == 'fade' and age - timeout >= FADE_TIME else age - timeout
 
 
 class Acting(NamedTuple):
@@ -279,10 +272,10 @@ class _Last(NamedTuple):
     values: Array
     order: int
 
-    def rested(self, time: int, expiry: Expiry) -> Array:
+    def rested(self, time: int) -> Array:
         """Values (3, 6) at a later time [ns], as it has been coming to rest."""
         seconds = (time - self.time) / NANOSECONDS
-        return brought_to_rest(self.values, seconds, expiry.wrench_fade_time, False)
+        return brought_to_rest(self.values, seconds, FADE_TIME, False)
 
 
 class MeasuredWrench:
@@ -351,7 +344,7 @@ class MeasuredWrench:
         Returns
         -------
         Acting or None
-            On the link, without the weight of the tool; None if nothing is left of it.
+            On the link; None if nothing is left of it.
 
         Raises
         ------
@@ -370,13 +363,11 @@ class MeasuredWrench:
             at_timeout, order = self._contact_at_timeout(query)
             values = query.expiry.stale(at_timeout, stale)
         else:
-            values, order = self._contact(query, query.time, estimate)
+            values, order = self._contact(query.time, estimate)
         return Acting(place.expressed_in, place.acting, values, order, deviations)
 
-    def _contact(
-        self, query: Query, time: int, estimate: Estimate | None
-    ) -> tuple[Array, int]:
-        """Wrench on the link without the weight of the tool, and its highest valid order.
+    def _contact(self, time: int, estimate: Estimate | None) -> tuple[Array, int]:
+        """Wrench on the link, and its highest valid order.
 
         Where nothing is known any more, the one that was used last since the newest sample comes
         to rest; without one, the sample stands. Neither has derivatives to publish.
@@ -387,13 +378,10 @@ class MeasuredWrench:
         if estimate is not None:
             measured = np.asarray(estimate.motion, dtype=np.float64)[:ORDERS] / _AS_FORCES
         elif last is not None and last.time <= time:
-            return last.rested(time, query.expiry), 0
+            return last.rested(time), 0
         else:
             measured = self._sample[None]
         order, values = len(measured) - 1, self._on_link(measured)
-        if self._place.tool_mass > 0.0:
-            values = values[: len(query.motion) - 2]
-            values = values + self._weight_correction(query, len(values))
         if estimate is not None and (last is None or last.time <= time):
             self._last = _Last(self.stamp, time, _padded(values), order)
         return values, order
@@ -401,25 +389,8 @@ class MeasuredWrench:
     def _contact_at_timeout(self, query: Query) -> tuple[Array, int]:
         """Wrench (3, 6) from which the stale one goes on, and its highest valid order."""
         end = self.stamp + round(query.expiry.wrench_timeout * NANOSECONDS)
-        estimate, last = self._estimator.at(end), self._last
-        has_tool = self._place.tool_mass > 0.0
-        if (
-            has_tool
-            and last is not None
-            and abs(last.time - self.stamp) <= end - self.stamp
-        ):
-            # The weight at the time-out follows from the motion then, which is not known any
-            # more; so the wrench that was used last goes on until then.
-            if estimate is None and last.time < end:
-                return last.rested(end, query.expiry), 0
-            seconds = (end - last.time) / NANOSECONDS
-            return continued(last.values, np.array([seconds]))[0], last.order
-        values, order = self._contact(query, end, estimate)
-        values = _padded(values)
-        # No motion has used it before: the link is taken to have been where it is.
-        if has_tool:
-            self._last = _Last(self.stamp, end, values, order)
-        return values, order
+        values, order = self._contact(end, self._estimator.at(end))
+        return _padded(values), order
 
     def _deviations(self, estimate: Estimate) -> Array:
         deviations = estimate.deviations(min(len(estimate.motion), ORDERS)) / _AS_FORCES
@@ -428,14 +399,6 @@ class MeasuredWrench:
     def _on_link(self, measured: Array) -> Array:
         frame = self._place.frame
         return measured if frame is None else wrench_from_frame(measured, frame)
-
-    def _weight_correction(self, query: Query, orders: int) -> Array:
-        """Wrench (orders, 6) to add to the measured one, of which the weight is a part."""
-        place, gravity = self._place, query.model.gravity
-        pose, twist = forward_kinematics(query.model, query.motion[:orders], place.link)
-        tool = place.tool_mass, place.center_of_mass
-        weight = tool_weight(pose, twist, gravity, *tool, place.expressed_in)
-        return weight if place.acting == 'on_environment' else -weight
 
 
 def measured_topic(frame_id: str) -> str:

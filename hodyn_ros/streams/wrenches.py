@@ -17,6 +17,7 @@ from hodyn_ros.streams.measured import EstimatorOptions
 from hodyn_ros.streams.signals import ORDERS
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.streams.wrench_sources import (
+    FADE_TIME,
     SMALLEST_FORCE,
     Acting,
     Expiry,
@@ -28,6 +29,8 @@ from hodyn_ros.streams.wrench_sources import (
 )
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
 from hodyn_ros.typing import Array
+
+DELAY = 0.1  # s, by which estimates lie behind the latest measurement
 
 Given = tuple[str, str, str, Array]
 """Link, expression, direction of action and values (3, 6) with their derivatives."""
@@ -48,10 +51,6 @@ class WrenchOptions(Protocol):
         """What it says: stop, hold or fade."""
 
     @property
-    def fade_time(self) -> float:
-        """Time in which a stale wrench comes to rest [s]."""
-
-    @property
     def expiry(self) -> Expiry:
         """What becomes of a wrench without news."""
 
@@ -62,30 +61,6 @@ class WrenchOptions(Protocol):
     @property
     def acting(self) -> str:
         """Direction of action of what is measured."""
-
-    @property
-    def sensor_pose(self) -> Array:
-        """Pose of the sensor in its link, shape (4, 4)."""
-
-    @property
-    def tool_mass(self) -> float:
-        """Mass beyond the sensor [kg]."""
-
-    @property
-    def tool_center_of_mass(self) -> tuple[float, float, float]:
-        """Of that, in the sensor frame [m]."""
-
-    @property
-    def delay(self) -> float:
-        """How far estimates lie behind the latest measurement [s]."""
-
-    @property
-    def noise(self) -> float:
-        """Standard deviation of the measured components [N, N m]; 0: identified."""
-
-    @property
-    def bandwidth(self) -> float:
-        """Frequency at which a change as strong as the noise is cut off [Hz]; 0: adapted."""
 
 
 class MeasuringOptions(Protocol):
@@ -130,11 +105,9 @@ def mounting(settings: WrenchOptions, model: RobotModel, frame_id: str) -> Mount
             'a joint effort. Set wrench.link to the link on which the wrench acts.'
         )
     frame_body, frame_pose = model.link(frame_id)
-    sensor = settings.sensor_pose
     if frame_body == body:
-        if frame_id != link:
-            sensor = se3.inverse(link_pose) @ frame_pose @ sensor
-        expressed_in, frame = 'body', sensor
+        frame = np.eye(4) if frame_id == link else se3.inverse(link_pose) @ frame_pose
+        expressed_in = 'body'
     elif frame_body == BASE:
         expressed_in, frame = 'spatial', frame_pose
     else:
@@ -144,9 +117,8 @@ def mounting(settings: WrenchOptions, model: RobotModel, frame_id: str) -> Mount
             f'one of {listed(same)}, which are rigidly connected to it, or the base link '
             f'{model.base_link!r}.'
         )
-    center = sensor[:3, :3] @ settings.tool_center_of_mass + sensor[:3, 3]
     place = None if np.array_equal(frame, np.eye(4)) else frame
-    return Mounting(link, expressed_in, place, settings.acting, settings.tool_mass, center)
+    return Mounting(link, expressed_in, place, settings.acting)
 
 
 def check_target(settings: WrenchOptions, model: RobotModel) -> None:
@@ -458,7 +430,7 @@ class Wrenches:
             age = (now_ns - source.stamp) / NANOSECONDS
             states[link] = f'{source.topic}, {age:.3f} s old'
             if age > settings.timeout:
-                is_over = age >= settings.timeout + settings.fade_time
+                is_over = age >= settings.timeout + FADE_TIME
                 faded = ', faded out' if is_over else ', fading out'
                 words = {'stop': ', the output stops', 'hold': ', held', 'fade': faded}
                 states[link] += words[settings.stale_policy]
@@ -485,9 +457,7 @@ def _estimator_options(settings: MeasuringOptions) -> dict[str, Any]:
         'n': 6,
         'highest_derivative': ORDERS - 1,
         # Motions that are estimated lag, and need the wrench of their own instant.
-        'delay': max(sensor.delay, joints.delay) if joints.enabled else sensor.delay,
-        'noise': sensor.noise or None,
-        'bandwidth': sensor.bandwidth or None,
+        'delay': max(DELAY, joints.delay) if joints.enabled else DELAY,
         'max_gap': sensor.timeout,
         'smallest_motion': SMALLEST_FORCE,
     }

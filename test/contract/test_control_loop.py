@@ -29,7 +29,7 @@ REST = 0.1  # rad/s; the springs have no damping
 VIOLENT = START + [2.0, 0.0]  # if it is to be there in 0.2 s
 AWAY = START + [0.8, -0.8]
 SLIP = np.array([[0.5, 0.0], [0.0, 0.0]] * 2)  # of the encoders of the shoulder
-ELBOW = (('elbow', 'max_external_torques', 4.0),)
+ELBOW = (30.0, 4.0)  # N m, of shoulder and elbow
 MS = 1_000_000
 
 
@@ -236,7 +236,7 @@ def hit(robot):
     ('happens', 'why'), [(lost, 'no measurement'), (hit, 'external torque of elbow')]
 )
 def test_lost_measurements_and_collisions_stop_it_until_it_is_sent_on(happens, why):
-    robot = ControlledRobot(max_external_torque=30.0, max_external_torques=ELBOW)
+    robot = ControlledRobot(max_external_torque=ELBOW)
     robot.send(AWAY, seconds=1.5)
     happens(robot)
     assert why in robot.why
@@ -251,7 +251,7 @@ def test_lost_measurements_and_collisions_stop_it_until_it_is_sent_on(happens, w
 
 
 def test_robot_that_collides_may_float_until_the_next_trajectory():
-    robot = ControlledRobot(collision_reaction='float', max_external_torques=ELBOW)
+    robot = ControlledRobot(collision_reaction='float', max_external_torque=(0.0, ELBOW[1]))
     robot.send(AWAY, seconds=1.5)
     robot.run(0.4)
     robot.run(0.1, force=[0.0, 8.0])
@@ -291,10 +291,7 @@ def test_laws_are_changed_at_rest_without_a_step():
 
 
 def test_impedance_yields_by_its_stiffness():
-    own = (('elbow', 'joint_stiffnesses', 20.0),)
-    robot = ControlledRobot(
-        controller='joint_impedance', joint_stiffness=50.0, joint_stiffnesses=own
-    )
+    robot = ControlledRobot(controller='joint_impedance', joint_stiffness=(50.0, 20.0))
     robot.run(1.2, force=[2.5, 1.0])
     moved = robot.q[-1] - START
     np.testing.assert_allclose(moved, [2.5 / 50.0, 1.0 / 20.0], rtol=0.05)

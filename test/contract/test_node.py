@@ -175,9 +175,7 @@ def node(shared):
     shared.describe(robots.TWO_LINK)
     shared.says('model', 'shoulder', 'joints')
     first = {
-        'limits.elbow.effort_dot': math.inf,
         'input_timeout': 0.0,
-        'estimator.noise': 0.0,
     }
     assert shared.set(**first).successful
     shared.rest()
@@ -273,7 +271,6 @@ def test_a_wrench_that_is_stale_holds_the_output_back(node):
 
 
 def test_measured_positions_are_answered_with_efforts_and_their_deviations(node):
-    node.set(estimator__noise=1e-5)
     begin, rate = time.time_ns(), np.array([2.0, 3.0])
     for k in range(400):
         phase = 0.005 * k * rate
@@ -359,9 +356,10 @@ def test_an_empty_trajectory_brings_the_motion_to_rest(node):
     np.testing.assert_allclose(given[-1], efforts(motion), atol=1e-6)
 
 
-def test_limits_are_parameters_and_what_exceeds_them_is_told(node):
+def test_limits_are_parameters_and_what_exceeds_them_is_told(start):
+    node = start(**{'limits.elbow.effort_dot': 0.5})
+    node.until(efforts(MOTION))
     fast = joint_trajectory(((0.0, 0.0), (0.0, 2.5)), (0.0, 1.0))
-    assert node.set(limits__elbow__effort_dot=0.5).successful
     found = {(v.joint_name, v.quantity): v for v in node.planned(fast).limit_violations}
     assert abs(found['elbow', 'effort_dot'].limit) == 0.5
     position = found['elbow', 'position']
@@ -544,9 +542,9 @@ def test_parameters_that_do_not_fit_are_refused_together(node):
         ({'gravity': [0.0, 0.0, 0.0]}, 'read-only'),
         ({'publish_rat': 1.0}, 'publish_rate'),
         ({'wrench.link': 'hand'}, "'hand'"),
-        ({'limits.wrist.jerk': 1.0}, 'limits.elbow.jerk'),
+        ({'limits.elbow.jerk': 1.0}, 'limits.<joint>.<key> is read at the start'),
         ({'robot_description': '<robot'}, 'not XML'),
-        ({'stop_duration': 1.5, 'max_samples': 1}, 'max_samples'),
+        ({'stop_duration': 1.5, 'publish_rate': 0.0}, 'publish_rate'),
     ):
         result = node.set(**values)
         assert not result.successful

@@ -99,8 +99,7 @@ def test_stiffness_goes_on_by_its_derivatives_and_comes_to_rest_without_news(nod
     harness = nodes(MIXED)
     total = harness.node.diagnostics.input('stiffness_motion').total
 
-    def found(timeout, seconds):
-        assert harness.set(stiffness_timeout=timeout, stiffness_rest_time=0.2).successful
+    def found(seconds):
         begin, count = harness.node.get_clock().now().nanoseconds, total['received']
         message = stiffness_motion()
         message.header.stamp = Time(sec=begin // 10**9, nanosec=begin % 10**9)
@@ -113,10 +112,11 @@ def test_stiffness_goes_on_by_its_derivatives_and_comes_to_rest_without_news(nod
         rate = (a**2 * k * np.sinh(a * d) * dd).sum()
         return (a * k * np.cosh(a * d)).sum(), rate
 
-    assert found(10.0, 0.2) == pytest.approx(
-        (SIGMA[0] + 0.2 * SIGMA[1] + 0.02 * SIGMA[2], SIGMA[1] + 0.2 * SIGMA[2])
+    t = 0.08
+    assert found(t) == pytest.approx(
+        (SIGMA[0] + t * SIGMA[1] + t * t / 2 * SIGMA[2], SIGMA[1] + t * SIGMA[2])
     )
-    assert found(0.1, 5.0)[1] == pytest.approx(0.0, abs=1e-6)
+    assert found(5.0)[1] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_spring_out_of_its_range_holds_the_reference_back_but_not_the_efforts(nodes):

@@ -118,7 +118,7 @@ def assert_found(found, truth):
         assert abs(mean - value) < 4.0 * std, (name, mean, std)
 
 
-LOOKING = {'enabled': True, 'payload_link': 'tool', 'memory': 5.0, 'effort_noise': 0.02}
+LOOKING = {'enabled': True, 'payload_link': 'tool'}
 TRUTH = {
     'payload.mass': MASS,
     **{f'payload.first_moment_{k}': MASS * x for k, x in zip('xyz', COM)},

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from support import robots
 from support.ros_harness import node_maker, own_domain
 
 from hodyn_ros import RobotModel
+from hodyn_ros.model.friction import Viscous
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import Parameters, entries
@@ -27,10 +30,8 @@ READ_ONLY = {
     'tip_link',
     'gravity',
     'diagnostics_period',
-    'max_waiting_requests',
     'allow_impossible_inertia',
     'loops',
-    'mirror_efforts',
     'answer_all',
     'base_motion',
 }
@@ -78,12 +79,6 @@ def hodyn_node(context):
 @pytest.fixture(scope='module')
 def model():
     return RobotModel.from_urdf(robots.TWO_LINK)
-
-
-def limits_of(parameters, model):
-    """Limits of a robot that comes into use."""
-    parameters.declare_joints(model.joint_names)
-    return parameters.settings.limits_of(model)
 
 
 def parameter(name, value):
@@ -137,48 +132,34 @@ INVALID = [
     ('publish_rate', True, 'expected a number'),
     ('publish_rate', '50', 'expected a number'),
     ('publish_rate', [50.0], 'expected a number'),
-    ('max_samples', 1, '2'),
-    ('max_samples', 7.0, 'expected a whole number'),
-    ('max_message_size', 2**31, '2147483647'),
-    ('estimator.highest_order', 3, '2'),
-    ('estimator.highest_order', -1, '0'),
+    ('max_trajectory_points', 0, '1'),
+    ('max_trajectory_points', 7.0, 'expected a whole number'),
+    ('max_trajectory_points', 2**31, '10000000'),
     ('estimator.enabled', 1, 'expected true or false'),
     ('interpolation', 'quintic', "'spline', 'jtc', 'jtc_upsampled'"),
     ('interpolation', '', "'spline', 'jtc', 'jtc_upsampled'"),
     ('wrench_stale_policy', 'Stop', "'stop', 'hold', 'fade'"),
     ('wrench.link', 3, 'expected text'),
-    ('wrench.sensor_xyz', [0.0, 0.0], 'three finite numbers'),
-    ('wrench.sensor_xyz', [0.0, 0.0, math.nan], 'three finite numbers'),
-    ('wrench.sensor_rpy', 'abc', 'three finite numbers'),
-    ('wrench.sensor_rpy', [True, False, True], 'three finite numbers'),
-    ('wrench.tool_mass', -1, '0'),
-    ('estimator.max_gap', 0.0, '0.0001'),
-    ('wrench_fade_time', 0.0, '0.001'),
-    ('wrench_fade_time', 10**400, '0.001'),
+    ('wrench.link', ['hand'], 'expected text'),
+    ('identification.friction', [1.0], 'a list of names'),
+    ('path_tolerance', -1, '0'),
+    ('path_tolerance', 10**400, '0'),
 ]
 
 
-def test_invalid_value_is_refused_with_the_reason_and_changes_nothing(plain_node, model):
+def test_invalid_value_is_refused_with_the_reason_and_changes_nothing(plain_node):
     node = plain_node()
     changes = []
     parameters = Parameters(node, NodeSettings, lambda *change: changes.append(change))
-    limits_of(parameters, model)
     before = parameters.settings
-    limit = 'limits.elbow.jerk is {}, expected a number from 1e-09 to inf'
-    for name, value, reason in (
-        *INVALID,
-        *(
-            ('limits.elbow.jerk', value, limit.format(repr(value)))
-            for value in (0.0, -1.0, math.nan, 'high', True)
-        ),
-    ):
+    for name, value, reason in INVALID:
         stored = node.get_parameter(name).value
         (result,) = node.set_parameters([parameter(name, value)])
         assert not result.successful
         assert reason in result.reason
         assert parameters.settings is before
         assert node.get_parameter(name).value == stored
-    for name in [*NAMES, 'limits.elbow.jerk']:
+    for name in NAMES:
         (result,) = node.set_parameters([Parameter(name, Parameter.Type.NOT_SET)])
         assert not result.successful
         assert node.has_parameter(name)
@@ -187,6 +168,49 @@ def test_invalid_value_is_refused_with_the_reason_and_changes_nothing(plain_node
         assert not result.successful
         assert 'read-only' in result.reason
     assert changes == []
+
+
+def test_parameters_of_joints_are_those_that_are_given_and_stay(plain_node, model):
+    node = plain_node(limits__elbow__jerk=7, friction__elbow__viscous=0.5)
+    parameters = Parameters(node, NodeSettings)
+    assert parameters.settings.limits_of(model).jerk[1] == 7.0
+    assert parameters.settings.friction_laws() == {'elbow': Viscous(0.5)}
+    declared = {name for name in declared_by(node) if name.count('.') == 2}
+    assert declared == {'limits.elbow.jerk', 'friction.elbow.viscous'}
+    (result,) = node.set_parameters([parameter('limits.elbow.jerk', 8.0)])
+    assert not result.successful and 'read-only' in result.reason
+    assert node.describe_parameter('limits.elbow.jerk').description.endswith(
+        'rad/s^3 or m/s^3].'
+    )
+    with pytest.raises(ParameterNotDeclaredException, match='limits.<joint>.<key> is read'):
+        node.set_parameters([parameter('limits.shoulder.jerk', 8.0)])
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'reason'),
+    [
+        *(
+            (
+                'limits.elbow.jerk',
+                value,
+                f'is {value!r}, expected a number from 1e-09 to inf',
+            )
+            for value in (0.0, -1.0, math.nan, 'high', True)
+        ),
+        (
+            'limits.elbow.jrek',
+            7.0,
+            'is unknown (did you mean jerk?), expected limits.<joint>',
+        ),
+        ('limits.jerk', 7.0, 'expected limits.<joint>.<key> with one of acceleration'),
+        ('friction.elbow.stribeck', 1.0, 'stribeck_velocity must be set, too'),
+    ],
+)
+def test_what_cannot_be_said_of_a_joint_is_refused_at_the_start(
+    plain_node, name, value, reason
+):
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        Parameters(plain_node(**{name.replace('.', '__'): value}), NodeSettings)
 
 
 # Changes
@@ -233,9 +257,11 @@ def test_parameter_file_is_taken_by_the_node(hodyn_node, capfd, name):
         assert not given
     else:
         robot = RobotModel.from_urdf(share_file(f'urdf/{name}.urdf'))
-        limits = limits_of(node.parameters, robot)
-        assert node.parameters.unused('limits') == []
-        for key, value in given.items():
+        limits = node.settings.limits_of(robot)
+        assert not given
+        for key, value in parameters_in(path).items():
+            if not key.startswith('limits.'):
+                continue
             _, joint, quantity = key.split('.')
             assert getattr(limits, quantity)[robot.joint_names.index(joint)] == value
         assert np.all(np.isfinite(limits.acceleration)) or name.startswith('ur')

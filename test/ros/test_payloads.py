@@ -7,8 +7,9 @@ from math import factorial
 import numpy as np
 import pytest
 from geometry_msgs.msg import Inertia, Vector3
-from hodyn_msgs.srv import SetPayload
+from hodyn_msgs.srv import SetFriction, SetPayload
 from numpy.polynomial import Polynomial
+from rclpy.exceptions import ParameterNotDeclaredException
 from support import robots
 from support.messages import (
     GRAVITY,
@@ -145,28 +146,52 @@ def test_transitions_follow_each_other_and_payloads_end(arm):
     assert close(arm.efforts(second + SECOND), EMPTY)
 
 
-def test_friction_changes_while_the_node_runs(empty):
+def rub(arm, joint='elbow', transition_time=0.0, allow_step=True, **law):
+    asked = SetFriction.Request(joint=joint, names=[*law], values=[*law.values()])
+    asked.transition_time, asked.allow_step = transition_time, allow_step
+    return arm.ask(SetFriction, 'hodyn_node/set_friction', asked)
+
+
+RUBBING = EMPTY + 0.5 * np.array([[0.0, 1.0]]) * MOTION[1:4]
+
+
+def test_friction_changes_along_a_transition(arm):
+    answer = rub(arm, viscous=0.5, transition_time=0.5, allow_step=False)
+    assert answer.success, answer.message
+    start = nanoseconds(answer.start)
+    assert close(arm.efforts(start - 1), EMPTY)
+    middle = start + SECOND // 4
+    assert close(arm.efforts(middle), along(0.5, 0.5, EMPTY, RUBBING))
+    assert arm.carry(transition_time=0.5).success  # both changes keep their own transition
+    assert close(arm.efforts(middle), along(0.5, 0.5, EMPTY, RUBBING))
+    assert close(arm.efforts(start + 2 * SECOND), FULL + RUBBING - EMPTY)
+
+
+def test_friction_stays_with_other_robots_until_it_ends(empty):
     arm = empty
-    time = SECOND
-    assert arm.set(friction__elbow__viscous=0.5).successful
-    expected = EMPTY + 0.5 * np.array([[0.0, 1.0]]) * MOTION[1:4]
-    assert close(arm.efforts(time), expected)
+    time = nanoseconds(rub(arm, viscous=0.5).start) + 60 * SECOND
     arm.status('model', lambda s: '0.5' in dict_of(s).get('friction of elbow', ''))
+    assert arm.set(publish_rate=90.0).successful
     arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
     heavy = taylor_rnea(robots.HEAVIER_TWO_LINK, NAMES, GRAVITY, MOTION)
-    assert close(arm.efforts(time), heavy + expected - EMPTY)
-    assert arm.set(friction__elbow__viscous=np.inf).successful
+    assert close(arm.efforts(time), heavy + RUBBING - EMPTY)
+    assert rub(arm).success
     assert close(arm.efforts(time), heavy)
-    for values, why in (
-        ({'friction.elbow.viscous': -1.0}, 'friction.elbow.viscous'),
-        ({'friction.elbow.phi1': 1.0}, 'phi2'),
-        ({'command.joints': ['elbow', 'wrist']}, 'wrist'),
-        ({'command.interfaces': ['torque']}, 'effort_dot'),
-        ({'command.interfaces': ['effort', 'effort']}, 'repeated'),
-        ({'command.joints': ['elbow', 'elbow']}, 'repeated'),
-        ({'command.joints': ['elbow', '']}, "''"),
+    for given, why in (
+        ({'viscous': -1.0}, 'friction.elbow: Viscous'),
+        ({'phi1': 1.0}, 'phi2'),
+        ({'viscos': 1.0}, 'viscos'),
+        ({'viscous': 1.0, 'joint': 'wrist'}, "'wrist'"),
+        ({'viscous': 1.0, 'allow_step': False}, 'transition_time is 0'),
+        ({'viscous': 1.0, 'transition_time': -1.0}, 'transition_time'),
     ):
-        result = arm.set(**values)
-        assert not result.successful
-        assert why in result.reason
+        answer = rub(arm, **given)
+        assert not answer.success
+        assert why in answer.message
+    asked = SetFriction.Request(joint='elbow', names=['viscous'], allow_step=True)
+    assert 'with 0 values' in arm.ask(SetFriction, 'hodyn_node/set_friction', asked).message
     assert close(arm.efforts(time), heavy)
+    with pytest.raises(
+        ParameterNotDeclaredException, match='friction.<joint>.<key> is read'
+    ):
+        arm.set(friction__elbow__viscous=0.5)

@@ -97,7 +97,6 @@ def test_policy_grants_exactly_what_the_node_does(context, path):
             Parameter('use_sim_time', value=True),
             Parameter('robot_description', value=robots.TWO_LINK),
             Parameter('base_motion', value=True),  # an input that there is not otherwise
-            Parameter('mirror_efforts', value=True),
         ],
     )
     observer = Node('observer', context=context)
@@ -109,7 +108,6 @@ def test_policy_grants_exactly_what_the_node_does(context, path):
         grant
         for grant in granted(path)
         if (HAS_TYPES or not grant[2].endswith('/get_type_description'))
-        and (find_spec('control_msgs') or not grant[2].endswith('/multi_dof_command'))
     }
     deadline = time.monotonic() + TIMEOUT
     try:

@@ -20,9 +20,8 @@ from hodyn_ros.trajectory import StartState, Waypoints, plan_motion
 class _Settings:
     """Those of `flatness_controller`, as its table declares them."""
 
-    def of_joints(self, start, of_all, joint_names):
-        own = {joint: value for joint, _, value in getattr(self, start)}
-        return np.array([own.get(name, getattr(self, of_all)) for name in joint_names])
+    def of_joints(self, name, joint_names):
+        return np.resize(getattr(self, name), len(joint_names))
 
     @property
     def lead(self):
@@ -63,10 +62,6 @@ CONTROL = {
     'nullspace_stiffness': 5.0,
     'damping_ratio': 0.7,
     'floating_damping': 2.0,
-    **dict.fromkeys(
-        ('bandwidths', 'max_tracking_errors', 'max_external_torques', 'joint_stiffnesses'),
-        (),
-    ),
 }
 ControlSettings = make_dataclass(
     'ControlSettings', CONTROL, bases=(_Settings,), frozen=True, namespace={}
@@ -113,7 +108,6 @@ class Host:
     def __init__(self, settings, waits=False):
         self.settings, self.worker, self.time = settings, Worker(waits), 0
         self.log, self.diagnostics = Told(), Told()
-        self.parameters = SimpleNamespace(declare_joints=lambda names: None)
 
     def now(self):
         return self.time

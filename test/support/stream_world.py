@@ -41,8 +41,6 @@ PLANNING = {
     'stop_duration': 0.5,
     'trajectory_timeout': 2.0,
     'path_tolerance': 0.0,
-    'path_time': 0.2,
-    'chunk': SimpleNamespace(step=0.01),
 }
 
 # With every new trajectory the controller lags by a cycle behind the old one until the new one
@@ -214,7 +212,7 @@ class World:
             Waypoints(names, times + (task.start - begin) / SECOND, positions),
             task.known.motion[0] if task.current is None else task.current.motion,
             (join - begin) / SECOND,
-            step=self.settings.chunk.step,
+            step=0.01,
         )
         return PlannedMotion(names, motion, join, motion.continuous_derivative)
 

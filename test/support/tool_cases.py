@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 from numpy.polynomial import Chebyshev
 
-PANDA = (Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf').read_text()
+# The Panda with a sensor at its flange.
+XYZ, RPY = (0.02, -0.03, 0.08), (0.3, -0.5, 1.9)
+_SENSOR = (
+    '<link name="sensor"/><joint name="sensor_mount" type="fixed"><parent link="panda_link8"/>'
+    '<child link="sensor"/><origin xyz="{} {} {}" rpy="{} {} {}"/></joint></robot>'
+)
+PANDA = (
+    (Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf')
+    .read_text()
+    .replace('</robot>', _SENSOR.format(*XYZ, *RPY))
+)
 LINK = 'panda_link7'
 GRAVITY = np.array([1.1, -2.2, -9.0])
-MASS, CENTER = 1.7, np.array([0.03, -0.05, 0.12])
 
 
 def derivatives_at_zero(function, orders=3, half_width=0.3, degree=24):

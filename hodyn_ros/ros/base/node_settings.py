@@ -6,12 +6,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.errors import ModelError
-from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.friction import FrictionLaw, friction_from_config
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
@@ -25,7 +21,6 @@ from hodyn_ros.ros.base.parameters import (
     entry,
     family,
     group,
-    shown,
 )
 from hodyn_ros.streams.robot import actuator_problems
 from hodyn_ros.streams.wrench_sources import Expiry
@@ -89,14 +84,6 @@ class WrenchSettings:
         choices=('stop', 'hold', 'fade'),
         name='wrench_stale_policy',
     )
-    fade_time: float = entry(
-        0.5,
-        'Time in which a stale wrench comes to rest: at its value with the policy hold, at '
-        'zero with fade [s].',
-        1e-3,
-        60.0,
-        name='wrench_fade_time',
-    )
     link: str = entry(
         '',
         'Link on which the measured wrench acts; empty: the frame_id of the message names it.',
@@ -107,52 +94,11 @@ class WrenchSettings:
         'positive x), or the one on_environment.',
         choices=('on_robot', 'on_environment'),
     )
-    sensor_xyz: Triple = entry(
-        (0.0, 0.0, 0.0), 'Origin of the sensor in the link that frame_id names [m].'
-    )
-    sensor_rpy: Triple = entry(
-        (0.0, 0.0, 0.0),
-        'Roll, pitch and yaw of the sensor in the link that frame_id names, as in a URDF [rad].',
-    )
-    tool_mass: float = entry(
-        0.0,
-        'Mass beyond the sensor that is part of the robot description; its weight is taken '
-        'out of what the sensor reads [kg].',
-        0.0,
-        1e4,
-    )
-    tool_center_of_mass: Triple = entry(
-        (0.0, 0.0, 0.0),
-        'Centre of mass of the same, in the sensor frame [m]. It needs wrench.tool_mass.',
-    )
-    delay: float = entry(
-        0.1,
-        'How far behind the latest measurement later ones improve the estimate [s].',
-        0.0,
-        1.0,
-    )
-    noise: float = entry(
-        0.0,
-        'Standard deviation of the noise of the measured components [N, N m]; 0: identified.',
-        0.0,
-        1e6,
-    )
-    bandwidth: float = entry(
-        0.0,
-        'Frequency at which a change as strong as the noise is cut off [Hz]; 0: adapted.',
-        0.0,
-        1e4,
-    )
-
-    @cached_property
-    def sensor_pose(self) -> NDArray[np.float64]:
-        """Pose of the sensor in its link, shape (4, 4)."""
-        return se3.pose(so3.from_rpy(self.sensor_rpy), self.sensor_xyz)
 
     @cached_property
     def expiry(self) -> Expiry:
         """What becomes of a wrench without news."""
-        return Expiry(self.timeout, self.stale_policy, self.fade_time)
+        return Expiry(self.timeout, self.stale_policy)
 
 
 @dataclass(frozen=True)
@@ -165,27 +111,6 @@ class EstimatorSettings:
         'How far estimated motions lie behind the latest measurement; the longer, the better [s].',
         0.0,
         1.0,
-    )
-    noise: float = entry(
-        0.0,
-        'Standard deviation of the noise of measured positions [rad, m]; 0: identified.',
-        0.0,
-        10.0,
-    )
-    bandwidth: float = entry(
-        0.0,
-        'Frequency at which a motion as strong as the noise is cut off [Hz]; 0: adapted.',
-        0.0,
-        1e4,
-    )
-    max_gap: float = entry(
-        0.1,
-        'After a longer time without joint_states the estimate starts anew [s].',
-        1e-4,
-        60.0,
-    )
-    highest_order: int = entry(
-        2, 'Highest derivative of the effort that is published from joint_states.', 0, 2
     )
 
 
@@ -210,14 +135,6 @@ class CommandSettings:
         0.0,
         1e6,
     )
-    joints: Names = entry(
-        ('',), 'Joints in ~/commands, in its order; empty: those of the model.'
-    )
-    interfaces: Names = entry(
-        ('effort',),
-        'Values of each joint in ~/commands, in its order.',
-        choices=('position', 'velocity', 'effort', 'effort_dot'),
-    )
 
 
 @dataclass(frozen=True)
@@ -226,12 +143,6 @@ class ChunkSettings:
 
     period: float = entry(
         0.02, 'Time between the points of a chunk that have no times [s].', 1e-3, 10.0
-    )
-    step: float = entry(
-        0.01,
-        'Time between the knots of the motion, at which another chunk can take over [s].',
-        1e-3,
-        0.1,
     )
     bandwidth: float = entry(
         5.0,
@@ -254,16 +165,6 @@ class IdentificationSettings:
     friction: Names = entry(
         ('',),
         'Joints whose viscous and Coulomb friction is looked for, while they move. Empty: none.',
-    )
-    memory: float = entry(
-        10.0, 'Time in which measurements lose 63 % of their weight [s].', 0.1, 1e4
-    )
-    effort_noise: float = entry(
-        0.1,
-        'Least standard deviation of the noise of measured efforts, and that of their '
-        'constant errors [N m, N].',
-        1e-6,
-        1e4,
     )
 
 
@@ -288,12 +189,6 @@ class NodeSettings:
         'The base moves as messages on base_motion say; without them there are no efforts.',
         read_only=True,
     )
-    base_motion_timeout: float = entry(
-        0.1,
-        'Longest time between a base_motion and the motion that it is used for [s].',
-        1e-6,
-        1e6,
-    )
     allow_impossible_inertia: bool = entry(
         False,
         'Inertia tensors with a negative principal moment are used as given, with a warning.',
@@ -305,19 +200,6 @@ class NodeSettings:
         'closed_loop, type and name_mot. open: the tree alone. Empty: those of the description.',
         read_only=True,
     )
-    loop_tolerance: float = entry(
-        0.05,
-        'How far measured joints may be from where closed loops have them before diagnostics warn '
-        '[rad, m]; 0: any.',
-        0.0,
-        1e6,
-    )
-    mirror_efforts: bool = entry(
-        False,
-        'Efforts are published once more as sensor_msgs/JointState for plotting tools, on '
-        '~/joint_effort/order_0, ~/joint_effort/order_1 and so on for each derivative.',
-        read_only=True,
-    )
     answer_all: bool = entry(
         False,
         'Every sample on joint_motion and joint_states is answered, in order, however late; '
@@ -326,13 +208,6 @@ class NodeSettings:
     )
     diagnostics_period: float = entry(
         1.0, 'Time between two reports on /diagnostics [s].', 0.01, 3600.0, read_only=True
-    )
-    max_waiting_requests: int = entry(
-        8,
-        'Largest number of service requests that wait; more are refused as busy.',
-        1,
-        1000,
-        read_only=True,
     )
     publish_rate: float = entry(
         100.0,
@@ -346,20 +221,11 @@ class NodeSettings:
         1e-6,
         1e3,
     )
-    max_samples: int = entry(
-        100_000, 'Largest number of samples in one answer to a trajectory.', 2, 10_000_000
-    )
     max_trajectory_points: int = entry(
         100_000,
         'Largest number of waypoints of a trajectory; a larger one is refused unread.',
         1,
         10_000_000,
-    )
-    max_message_size: int = entry(
-        64 * 2**20,
-        'Largest size of a message on any input [bytes]; a larger one is refused unread.',
-        1024,
-        2**31 - 1,
     )
     interpolation: str = entry(
         'spline',
@@ -394,26 +260,11 @@ class NodeSettings:
         0.0,
         1e6,
     )
-    path_time: float = entry(
-        0.2, 'For how long they must be farther away than that [s].', 0.0, 60.0
-    )
     input_timeout: float = entry(
         0.5,
         'A motion whose stamp is older than this is refused [s]; 0: any age is taken.',
         0.0,
         1e6,
-    )
-    stiffness_timeout: float = entry(
-        0.1,
-        'Without a new stiffness_motion for this time, the stiffness stops changing [s].',
-        1e-6,
-        1e6,
-    )
-    stiffness_rest_time: float = entry(
-        0.5,
-        'Time in which it does so, smoothly; less if it would change by more than a tenth [s].',
-        1e-3,
-        60.0,
     )
     command: CommandSettings = group(CommandSettings)
     chunk: ChunkSettings = group(ChunkSettings)
@@ -421,11 +272,11 @@ class NodeSettings:
     estimator: EstimatorSettings = group(EstimatorSettings)
     identification: IdentificationSettings = group(IdentificationSettings)
     # In place of those of the robot description.
-    limits: Values = family('limits', _LIMITS, waits=True)
+    limits: Values = family('limits', _LIMITS)
     # The node does not use that of the robot description.
-    friction: Values = family('friction', _FRICTION, waits=True)
+    friction: Values = family('friction', _FRICTION)
     # What is between motors and joints.
-    actuators: Values = family('actuators', _ACTUATORS, is_declared=False)
+    actuators: Values = family('actuators', _ACTUATORS)
 
     def contradictions(self) -> list[str]:
         """Values that are valid alone but not together."""
@@ -435,17 +286,6 @@ class NodeSettings:
                 friction_from_config({joint: given})
             except ModelError as error:
                 problems.append(f'Parameters {error}')
-        center = self.wrench.tool_center_of_mass
-        if any(center) and not self.wrench.tool_mass > 0.0:
-            problems.append(
-                f'Parameter wrench.tool_center_of_mass is {shown(center)} but wrench.tool_mass is '
-                '0, so no weight would be taken out; set the mass first, or both at once.'
-            )
-        if self.base_motion and self.wrench.tool_mass:
-            problems.append(
-                'Parameters base_motion and wrench.tool_mass exclude each other: the weight of '
-                'the tool is taken out for a base at rest. Have the driver of the sensor do so.'
-            )
         if self.base_motion and self.identification.enabled:
             problems.append(
                 'Parameters base_motion and identification.enabled exclude each other: efforts '

@@ -31,7 +31,7 @@ Triple = tuple[float, float, float]
 Names = tuple[str, ...]
 
 Numbers = tuple[float, ...]
-"""Its default has one number: a list of any length."""
+"""Its default has one number: one for all joints, or a list with one for each."""
 
 Values = tuple[tuple[str, str, Any], ...]
 """Joint, key and value of the parameters of a family; the key is empty where there is none."""
@@ -97,7 +97,8 @@ class Entry:
     def converted(self, value: Any) -> Any:
         """Value that fits, in the type of the default, such as a tuple for a list."""
         if isinstance(self.default, tuple):
-            return tuple(value if _is_names(value) else map(float, value))
+            values = [value] if is_number(value) else value
+            return tuple(values if _is_names(values) else map(float, values))
         return float(value) if isinstance(self.default, float) else value
 
     def descriptor(self) -> ParameterDescriptor:
@@ -126,26 +127,27 @@ class Entry:
 
 @dataclass(frozen=True)
 class Family:
-    """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, of all joints.
+    """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, as far as they are given.
+
+    They stay what they are at the start.
 
     Attributes
     ----------
     start : str
     members : mapping of str to Entry
         By keys, '' for none; a value that is the default is none.
-    read_only : bool
-        Whether they stay what they are at the start.
-    is_declared : bool
-        For every joint of the robot in use; otherwise only those that are given.
-    waits : bool
-        Also those that are given exist only once there is their joint.
+    of_all : bool
+        Whether ``<start>.<key>`` holds for all joints.
     """
 
     start: str
     members: Mapping[str, Entry]
-    read_only: bool = False
-    is_declared: bool = True
-    waits: bool = False
+    of_all: bool = False
+
+    @property
+    def pattern(self) -> str:
+        """What the names look like."""
+        return f'{self.start}.<joint>' + '.<key>' * ('' not in self.members)
 
     def split(self, name: str) -> tuple[str, str] | None:
         """Joint and key of a parameter.
@@ -164,45 +166,39 @@ class Family:
         if start != self.start or not rest:
             return None
         joint, _, key = (rest, '', '') if '' in self.members else rest.rpartition('.')
-        return (
-            None
-            if self.is_declared and not (joint and key in self.members)
-            else (joint, key)
-        )
+        return joint, key
 
-    def expectation(self, key: str, value: Any) -> str:
-        """What is expected instead of a value, in words; empty if it fits.
-
-        Parameters
-        ----------
-        key : str
-            As of `split`; of an unknown one anything fits.
-        value : object
-        """
-        made = self.members.get(key)
-        if made is None or (is_number(value) and value == made.default):
-            return ''
-        expected = made.expectation(value)
-        is_apart = self.is_declared and made.expectation(made.default)
-        return f'{made.default:g} or {expected}' if expected and is_apart else expected
-
-    def member(self, name: str) -> Entry:
-        """What a parameter of the family is.
+    def problem(self, name: str, value: Any) -> str:
+        """What is wrong with a member, in words; empty if nothing is.
 
         Parameters
         ----------
         name : str
-            Of the parameter, which stands in its entry and, by its joint, in the description.
-
-        Returns
-        -------
-        Entry
+        value : object
         """
         joint, key = self.split(name) or ('', '')
-        # Refused with all of its joint.
-        made = self.members.get(key) or Entry(name, None, '')
+        made = self.members.get(key)
+        if made is None or not (joint or self.of_all):
+            keys = '' if '' in self.members else f' with one of {listed(self.members)}'
+            near = difflib.get_close_matches(key, self.members, 1, 0.6)
+            hint = f' (did you mean {near[0]}?)' if near else ''
+            return f'Parameter {name} is unknown{hint}, expected {self.pattern}{keys}.'
+        expected = '' if value == made.default else made.expectation(value)
+        if expected and made.default is not None and made.expectation(made.default):
+            expected = f'{made.default:g} or {expected}'
+        return f'Parameter {name} is {shown(value)}, expected {expected}.' * bool(expected)
+
+    def descriptor(self, name: str) -> ParameterDescriptor:
+        """Descriptor for the declaration of a member.
+
+        Parameters
+        ----------
+        name : str
+        """
+        joint, key = self.split(name) or ('', '')
+        made = self.members[key]
         text = made.description.format(joint=joint)
-        return replace(made, name=name, description=text, read_only=self.read_only)
+        return replace(made, description=text, read_only=True).descriptor()
 
     def values(self, values: Mapping[str, Any]) -> Values:
         """Those of some values that belong to the family and say something.
@@ -220,17 +216,11 @@ class Family:
         found = []
         for name, value in sorted(values.items()):
             place = self.split(name)
-            if place is None or (
-                self.is_declared and value == self.members[place[1]].default
-            ):
-                continue
-            if self.is_declared:
-                value = float(value)
-            elif not isinstance(value, (str, bool, int, float)) and hasattr(
-                value, '__len__'
-            ):
-                value = tuple(value)  # so that settings can be compared
-            found.append((*place, value))
+            if place is not None and value != (made := self.members[place[1]]).default:
+                # So that settings can be compared.
+                is_list = not isinstance(value, str) and hasattr(value, '__len__')
+                value = tuple(value) if is_list else made.converted(value)
+                found.append((*place, value))
         return tuple(found)
 
 
@@ -249,7 +239,7 @@ def entry(
     Parameters
     ----------
     default : bool, int, float, str or tuple
-        A tuple of names, of three numbers, or of one number for a list of any length.
+        A tuple of names, of three numbers, or of one number: for all joints, or a list.
     description : str
         A sentence with the unit in brackets.
     low, high : float
@@ -275,11 +265,12 @@ def same(kind: type[Any], name: str, **changes: Any) -> Any:
     name : str
         Of the field in both.
     **changes
-        Attributes of `Entry` or `Family`.
+        Attributes of `Entry`.
     """
     (item,) = (item for item in fields(kind) if item.name == name)
     ((what, made),) = item.metadata.items()
-    return field(default=item.default, metadata={what: replace(made, **changes)})
+    made = replace(made, **changes) if what == 'entry' else made
+    return field(default=item.default, metadata={what: made})
 
 
 def group(kind: type[Any]) -> Any:
@@ -287,8 +278,8 @@ def group(kind: type[Any]) -> Any:
     return field(default_factory=kind, metadata={'group': kind})
 
 
-def family(start: str, members: Mapping[str, Entry], **options: bool) -> Any:
-    """Field of a table, of type `Values`, with parameters of all joints.
+def family(start: str, members: Mapping[str, Entry], of_all: bool = False) -> Any:
+    """Field of a table, of type `Values`, with the parameters of joints that are given.
 
     Parameters
     ----------
@@ -296,16 +287,14 @@ def family(start: str, members: Mapping[str, Entry], **options: bool) -> Any:
         Of their names.
     members : mapping of str to Entry
         By keys, '' for none.
-    **options
-        `read_only`, `is_declared` and `waits` of `Family`.
+    of_all : bool
+        Whether ``<start>.<key>`` holds for all joints.
     """
-    return field(default=(), metadata={'family': Family(start, members, **options)})
+    return field(default=(), metadata={'family': Family(start, members, of_all)})
 
 
-def per_joint(
-    start: str, description: str, low: float, high: float, **options: bool
-) -> Any:
-    """Field of a table with a number ``<start>.<joint>`` of all joints; zero: not given.
+def per_joint(start: str, description: str, low: float, high: float) -> Any:
+    """Field of a table with a number ``<start>.<joint>`` of joints; zero: not given.
 
     Parameters
     ----------
@@ -315,10 +304,8 @@ def per_joint(
         With {joint} for the name of the joint.
     low, high : float
         Range of a number that is given.
-    **options
-        `read_only`, `is_declared` and `waits` of `Family`.
     """
-    return family(start, {'': Entry('', 0.0, description, low, high)}, **options)
+    return family(start, {'': Entry('', 0.0, description, low, high)})
 
 
 def entries(kind: type[Any], start: str = '') -> tuple[Entry, ...]:
@@ -346,10 +333,13 @@ def entries(kind: type[Any], start: str = '') -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def _families(kind: type[Any]) -> tuple[Family, ...]:
-    return tuple(
-        item.metadata['family'] for item in fields(kind) if 'family' in item.metadata
-    )
+def _families(kind: type[Any]) -> list[Family]:
+    return [item.metadata['family'] for item in fields(kind) if 'family' in item.metadata]
+
+
+def _family_of(kind: type[Any], name: str) -> Family | None:
+    """Family to which a parameter belongs."""
+    return next((kin for kin in _families(kind) if kin.split(name)), None)
 
 
 def is_number(value: Any) -> bool:
@@ -394,8 +384,11 @@ _CHECKS: dict[str, tuple[Callable[[Entry, Any], bool], Callable[[Entry], str]]] 
         lambda entry: 'a list of ' + (', '.join(entry.choices) or 'names'),
     ),
     'numbers1': (
-        lambda entry, value: _are_numbers(value) and all(map(entry.holds, value)),
-        lambda entry: f'a list of numbers {entry.range}',
+        lambda entry, value: (
+            _are_numbers(given := [value] if is_number(value) else value)
+            and all(map(entry.holds, given))
+        ),
+        lambda entry: f'a number {entry.range}, or a list of such',
     ),
     'numbers3': (
         lambda entry, value: _are_numbers(value) and len(value) == 3,
@@ -439,16 +432,15 @@ def find_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
     known = {item.name: item for item in entries(kind)}
     problems = []
     for name, value in values.items():
-        expected = known[name].expectation(value) if name in known else ''
-        for members in _families(kind):
-            if (place := members.split(name)) is not None:
-                expected = members.expectation(place[1], value)
-        if expected:
-            problems.append(f'Parameter {name} is {shown(value)}, expected {expected}.')
+        if name in known:
+            if expected := known[name].expectation(value):
+                problems.append(f'Parameter {name} is {shown(value)}, expected {expected}.')
+        elif (kin := _family_of(kind, name)) and (problem := kin.problem(name, value)):
+            problems.append(problem)
     return problems
 
 
-def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
+def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -> S:
     """Settings from values of parameters; those that are left out have their defaults.
 
     Parameters
@@ -458,6 +450,8 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
         with values together.
     values : mapping of str to object
         By names; those that the table does not have are left alone.
+    **overridden
+        Fields in place of those of the parameters.
 
     Returns
     -------
@@ -472,6 +466,8 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
     problems = find_problems(kind, values)
     if not problems:
         settings = _filled(kind, values, '')
+        if overridden:
+            settings = replace(settings, **overridden)  # type: ignore[type-var]
         problems = getattr(settings, 'contradictions', list)()
     if problems:
         raise ValueError(' '.join(problems))
@@ -563,85 +559,35 @@ class Parameters(Generic[S]):
     ) -> None:
         self._node, self._kind = node, kind
         self._on_change, self._check_further, self._on_set = on_change, check, on_set
-        self._names = {item.name for item in entries(kind)}
-        self._families = _families(kind)
-        self._declaring = False
-        self.given: dict[str, Any] = {}
-        for name, parameter in node.get_parameters_by_prefix('').items():
-            if name not in _OF_RCLPY:
-                self.given[name] = parameter.value
-                # Whoever needs it declares it with its meaning.
-                node.undeclare_parameter(name)
-        members = {
-            name: kin
-            for name in sorted(self.given)
-            for kin in self._families
-            if not kin.waits and kin.split(name)
+        self.given = {
+            name: item.value
+            for name, item in node.get_parameters_by_prefix('').items()
+            if name not in _OF_RCLPY
         }
-        make_settings(kind, self.given)  # numbers of joints need no robot to be checked
-        at_start = {*self._names, *members}
-        self._values = {
-            name: value for name, value in self.given.items() if name in at_start
-        }
-        # That hold now, as one snapshot.
-        self.settings: S = make_settings(kind, self._values)
-        for item in entries(kind):
-            default = (
-                list(item.default) if isinstance(item.default, tuple) else item.default
-            )
-            node.declare_parameter(item.name, default, item.descriptor())
-        for name, kin in members.items():
-            node.declare_parameter(name, self.given[name], kin.member(name).descriptor())
+        for name in self.given:  # whoever needs it declares it with its meaning
+            node.undeclare_parameter(name)
+        descriptors = {item.name: item.descriptor() for item in entries(kind)}
+        defaults = {item.name: item.default for item in entries(kind)}
+        self.settings: S = make_settings(kind, self.given)
+        for name in self.given:
+            if name not in defaults and (kin := _family_of(kind, name)):
+                descriptors[name] = kin.descriptor(name)
+        self._names = {*descriptors}
+        self._overridden: dict[str, Any] = {}
+        self._values = {k: v for k, v in self.given.items() if k in descriptors}
+        for name, descriptor in descriptors.items():
+            default = defaults.get(name)
+            value = list(default) if isinstance(default, tuple) else default
+            node.declare_parameter(name, self.given.get(name, value), descriptor)
         self._has_post_set = hasattr(node, 'add_post_set_parameters_callback')
         node.add_on_set_parameters_callback(self._check)
         if self._has_post_set:
             node.add_post_set_parameters_callback(self._exchange)
             node.add_pre_set_parameters_callback(self._refuse_unknown)
 
-    def declare_joints(self, joints: Iterable[str]) -> None:
-        """Declare the parameters of families for the joints of a robot, if need be.
-
-        Values that were given for them at the start hold from now on. `on_change` is not called.
-
-        Parameters
-        ----------
-        joints : iterable of str
-        """
-        new = {
-            '.'.join(filter(None, (kin.start, joint, key))): kin
-            for kin in self._families
-            if kin.is_declared
-            for joint in joints
-            for key in kin.members
-        }
-        new = {name: kin for name, kin in new.items() if not self._node.has_parameter(name)}
-        given = {name: self.given[name] for name in new if name in self.given}
-        # They may need each other.
-        self._declaring, self._values = (True, {**self._values, **given})
-        try:
-            for name, kin in new.items():
-                made = kin.member(name)
-                self._node.declare_parameter(name, made.default, made.descriptor())
-        finally:
-            self._declaring = False
-
     def unknown(self) -> list[str]:
         """Names that were given at the start but that a complete node has not declared: typos."""
-        waiting = tuple(f'{kin.start}.' for kin in self._families if kin.waits)
-        return self._hints(
-            name for name in sorted(self.given) if not name.startswith(waiting)
-        )
-
-    def unused(self, start: str) -> list[str]:
-        """Names that were given for a family at the start, but that no robot had so far.
-
-        Parameters
-        ----------
-        start : str
-            Of the family.
-        """
-        names = (name for name in sorted(self.given) if name.startswith(f'{start}.'))
-        return [name for name in names if not self._node.has_parameter(name)]
+        return self._hints(sorted(self.given))
 
     def _hints(self, names: Iterable[str]) -> list[str]:
         """Those of the names that are not declared, each with what may have been meant."""
@@ -650,18 +596,14 @@ class Parameters(Generic[S]):
         for name in names:
             if name in known:
                 continue
-            start = name.partition('.')[0]
-            members = sorted(other for other in known if other.startswith(f'{start}.'))
             near = difflib.get_close_matches(name, known, 1, 0.8)
             hints = [f'did you mean {other}?' for other in near]
-            kins = [kin for kin in self._families if kin.start == start]
-            for kin in kins:
-                which = (
-                    'of the robot in use' if kin.is_declared else 'as given at the start'
-                )
-                key = '' if '' in kin.members else '.<key>'
-                hints.append(f'expected {start}.<joint>{key} {which}')
-            if members or kins:
+            start = name.partition('.')[0] + '.'
+            members = sorted(other for other in known if other.startswith(start))
+            kin = _family_of(self._kind, name)
+            if kin is not None:
+                hints.append(f'{kin.pattern} is read at the start alone')
+            if members:
                 hints.append(f'{listed(members)} exist')
             found.append(f'{name} ({"; ".join(hints)})' if hints else name)
         return found
@@ -672,22 +614,16 @@ class Parameters(Generic[S]):
             raise ParameterNotDeclaredException(', '.join(unknown))
         return parameters
 
-    def _changes(self, parameters: Iterable[Parameter]) -> dict[str, Any]:
-        """Values of those parameters that belong to the table."""
-        return {
-            item.name: item.value
-            for item in parameters
-            if item.name in self._names
-            or any(kin.split(item.name) for kin in self._families)
-        }
+    def _changed(self, parameters: Iterable[Parameter]) -> dict[str, Any]:
+        """Values that hold if some parameters are set."""
+        changes = {x.name: x.value for x in parameters if x.name in self._names}
+        return {**self._values, **changes}
 
     def _check(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        changes = self._changes(parameters)
         try:
-            if changes:
-                settings = make_settings(self._kind, {**self._values, **changes})
-                if not self._declaring:
-                    self._check_further(settings)
+            values = self._changed(parameters)
+            if values != self._values:
+                self._check_further(self._made(values))
         except ValueError as error:
             return SetParametersResult(successful=False, reason=str(error))
         if not self._has_post_set:
@@ -695,11 +631,39 @@ class Parameters(Generic[S]):
         return SetParametersResult(successful=True)
 
     def _exchange(self, parameters: Sequence[Parameter]) -> None:
-        if not self._declaring:
-            self._on_set(parameters)
-        changes = self._changes(parameters)
-        if changes:
-            self._values = {**self._values, **changes}
-            before, self.settings = self.settings, make_settings(self._kind, self._values)
-            if not self._declaring and before != self.settings:
-                self._on_change(before, self.settings)
+        self._on_set(parameters)
+        values = self._changed(parameters)
+        if values != self._values:
+            self._values = values
+            self._use(self._made(values))
+
+    def override(self, **fields: Any) -> None:
+        """Have fields of the settings differ from the parameters from now on.
+
+        Parameters
+        ----------
+        **fields
+            Values by the names of fields.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be used.
+        """
+        before = self._overridden
+        self._overridden = {**before, **fields}
+        try:
+            settings = self._made(self._values)
+            self._check_further(settings)
+        except ValueError:
+            self._overridden = before
+            raise
+        self._use(settings)
+
+    def _made(self, values: Mapping[str, Any]) -> S:
+        return make_settings(self._kind, values, **self._overridden)
+
+    def _use(self, settings: S) -> None:
+        before, self.settings = self.settings, settings
+        if before != settings:
+            self._on_change(before, settings)

@@ -30,7 +30,7 @@ except ImportError:  # ROS 2 Humble
 
 LARGEST_SAMPLE = 256 * 1024  # bytes, about one instant: hundreds of joints with long names
 MOST_AT_ONCE = 16  # messages that are taken before other topics have their turn
-_LARGEST_MESSAGE = 64 * 2**20  # bytes, of nodes without a parameter for it
+_LARGEST_MESSAGE = 64 * 2**20  # bytes
 
 # Publishers whose latest number is known; of those that come and go, all are forgotten.
 _MOST_PUBLISHERS = 64
@@ -166,8 +166,7 @@ class Input:
             What the middleware says of it, such as its number and when it was received.
         """
         node, topic, health = self._node, self._topic, self.health
-        largest = getattr(node.settings, 'max_message_size', _LARGEST_MESSAGE)
-        bound = 'max_message_size'
+        largest, bound = _LARGEST_MESSAGE, 'a message may have'
         if topic.is_sample and largest > LARGEST_SAMPLE:
             largest, bound = LARGEST_SAMPLE, 'a message about one instant may have'
         for number in range(MOST_AT_ONCE):

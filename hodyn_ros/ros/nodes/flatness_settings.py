@@ -9,6 +9,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from hodyn_ros.control.laws import CONTROLLERS, MODES, TRACKING
+from hodyn_ros.errors import ControlError
+from hodyn_ros.names import listed
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import (
     Numbers,
@@ -16,8 +18,6 @@ from hodyn_ros.ros.base.parameters import (
     Values,
     entry,
     group,
-    joint_values,
-    per_joint,
     same,
     shown,
 )
@@ -61,7 +61,6 @@ class ControlSettings:
     gravity: Triple = _same('gravity')
     diagnostics_period: float = _same('diagnostics_period')
     max_trajectory_points: int = _same('max_trajectory_points')
-    max_message_size: int = _same('max_message_size')
     allow_partial_joints: bool = _same('allow_partial_joints')
     controller: str = entry(
         TRACKING,
@@ -71,11 +70,11 @@ class ControlSettings:
         'derivatives), or flatness (exact linearisation).',
         choices=(*MODES, *CONTROLLERS),
     )
-    bandwidth: float = entry(
-        0.0,
-        'Where the poles of the error dynamics lie in the left half plane [rad/s], for '
-        'joints without a bandwidths.<joint>; 0: 0.05 / sample_period for tracking, 20 for the '
-        'other laws.',
+    bandwidth: Numbers = entry(
+        (0.0,),
+        'Where the poles of the error dynamics lie in the left half plane [rad/s]: one number, or '
+        'for other laws than tracking one for each joint; 0: 0.05 / sample_period for tracking, '
+        '20 for the other laws.',
         0.0,
         1e4,
     )
@@ -130,10 +129,10 @@ class ControlSettings:
         'Trajectories and references that exceed limits of the robot description are '
         'executed all the same.',
     )
-    max_tracking_error: float = entry(
-        0.2,
-        'The robot is stopped if a joint is farther than this from its reference [rad, m], '
-        'for joints without a max_tracking_errors.<joint>.',
+    max_tracking_error: Numbers = entry(
+        (0.2,),
+        'The robot is stopped if a joint is farther than this from its reference [rad, m]: one '
+        'number, or one for each joint.',
         1e-6,
         1e6,
     )
@@ -169,11 +168,10 @@ class ControlSettings:
         1e-3,
         1e6,
     )
-    max_external_torque: float = entry(
-        0.0,
+    max_external_torque: Numbers = entry(
+        (0.0,),
         'The robot is stopped if a torque on a link that the model lacks is larger than this '
-        '[N m, N], for joints without a max_external_torques.<joint>; 0: never. Only tracking '
-        'knows it.',
+        '[N m, N]: one number, or one for each joint; 0: never. Only tracking knows it.',
         0.0,
         1e6,
     )
@@ -187,9 +185,9 @@ class ControlSettings:
         'Link that cartesian_impedance holds, and at which ~/external_wrench takes all '
         'external torques to act; empty: neither is there.',
     )
-    joint_stiffness: float = entry(
-        100.0,
-        'Of joint_impedance [N m/rad, N/m], for joints without a joint_stiffnesses.<joint>.',
+    joint_stiffness: Numbers = entry(
+        (100.0,),
+        'Of joint_impedance [N m/rad, N/m]: one number, or one for each joint.',
         0.0,
         1e6,
     )
@@ -210,27 +208,6 @@ class ControlSettings:
     )
     floating_damping: float = entry(
         2.0, 'Of the motors in gravity_compensation [N m s/rad, N s/m].', 0.0, 1e6
-    )
-    bandwidths: Values = per_joint(
-        'bandwidths',
-        'bandwidth of joint {joint}, not for tracking; 0: that of all.',
-        1e-2,
-        1e4,
-    )
-    max_tracking_errors: Values = per_joint(
-        'max_tracking_errors',
-        'max_tracking_error of joint {joint}; 0: that of all.',
-        1e-6,
-        1e6,
-    )
-    max_external_torques: Values = per_joint(
-        'max_external_torques',
-        'max_external_torque of joint {joint}; 0: that of all.',
-        1e-6,
-        1e6,
-    )
-    joint_stiffnesses: Values = per_joint(
-        'joint_stiffnesses', 'joint_stiffness of joint {joint}; 0: that of all.', 1e-6, 1e6
     )
     resolution: ResolutionSettings = group(ResolutionSettings)
     actuators: Values = _same('actuators')
@@ -254,16 +231,15 @@ class ControlSettings:
             f'{shown(steps.motors)}, expected numbers above zero in both, or zeros alone.',
         ]
 
-    def of_joints(self, start: str, of_all: str, joint_names: Sequence[str]) -> Array:
-        """Values of a family of parameters, and of the parameter of all.
+    def of_joints(self, name: str, joint_names: Sequence[str]) -> Array:
+        """Values of a parameter that is one number, or one for each joint.
 
         Parameters
         ----------
-        start : str
-            Of the family, such as `bandwidths`.
-        of_all : str
-            Name of the parameter of all joints.
+        name : str
+            Of the parameter, such as `bandwidth`.
         joint_names : sequence of str
+            Of the n joints, in whose order the numbers are.
 
         Returns
         -------
@@ -271,11 +247,16 @@ class ControlSettings:
 
         Raises
         ------
-        JointNameError
-            If the family has a value for no joint of the robot.
+        ControlError
+            If there are neither one nor n numbers.
         """
-        own = joint_values(start, getattr(self, start), joint_names)
-        return np.array([own.get(name, getattr(self, of_all)) for name in joint_names])
+        values: Numbers = getattr(self, name)
+        if len(values) not in (1, len(joint_names)):
+            raise ControlError(
+                f'Parameter {name} has {len(values)} numbers, expected one, or one for each of '
+                f'the joints {listed(joint_names)}.'
+            )
+        return np.resize(np.array(values), len(joint_names))
 
     @property
     def lead(self) -> float:

@@ -25,7 +25,7 @@ from hodyn_msgs.msg import (
     StiffnessMotion,
     WrenchMotion,
 )
-from hodyn_msgs.srv import SetPayload
+from hodyn_msgs.srv import SetFriction, SetPayload
 from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
@@ -37,18 +37,16 @@ from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import (
     HodynError,
-    JointNameError,
     RequestError,
     StaleError,
     TrajectoryError,
     WrenchError,
 )
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.violations import EXTRA_QUANTITIES, LimitCheck
+from hodyn_ros.model.violations import LimitCheck
 from hodyn_ros.names import listed
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import (
-    EFFORT_FIELDS,
     HIGHEST_EFFORT_ORDER,
     continuous_order,
     message_of_joints,
@@ -72,8 +70,9 @@ from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.identification import OnlineIdentification
 from hodyn_ros.ros.planner.client import ServingClient
-from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
+from hodyn_ros.ros.planner.controllers import CommandStream
 from hodyn_ros.ros.planner.messages import SERVICES, health_of
+from hodyn_ros.streams import base_motion
 from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
 from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
 from hodyn_ros.streams.identification import estimator_of
@@ -84,7 +83,12 @@ from hodyn_ros.streams.motion_stream import (
     MotionStream,
     Plan,
 )
-from hodyn_ros.streams.payloads import Transitions, with_payload
+from hodyn_ros.streams.payloads import (
+    Transitions,
+    check_transition,
+    law_from,
+    with_payload,
+)
 from hodyn_ros.streams.preparation import Compiled, CompiledRobots
 from hodyn_ros.streams.process_watch import LOOK_PERIOD, RUNNING
 from hodyn_ros.streams.requests import report_plan, request_of
@@ -103,8 +107,8 @@ _WARNING_PERIOD = 10.0  # s
 # is in progress [s].
 DESCRIPTION_TRANSITION = 0.5
 
-# Settings of which a robot is made.
-_OF_ROBOTS = ('limits', 'actuators', 'friction', 'command')
+# How far measured joints may be from where closed loops have them [rad, m].
+LOOP_TOLERANCE = 0.05
 
 
 class HodynNode(RobotNode[NodeSettings]):
@@ -145,10 +149,6 @@ class HodynNode(RobotNode[NodeSettings]):
         self._identification = OnlineIdentification(self)
 
         self._effort_publisher = self.advertise(JointEffort, '~/joint_effort')
-        self._mirrors = [
-            self.advertise(JointState, f'~/joint_effort/order_{order}')
-            for order in range(len(EFFORT_FIELDS) if settings.mirror_efforts else 0)
-        ]
         self._state_publisher = self.advertise(JointState, '~/joint_states')
         self._estimate_publisher = self.advertise(MotionEstimate, '~/motion_estimate')
         self._motor_publisher = self.advertise(MotorReference, '~/motor_reference')
@@ -177,6 +177,7 @@ class HodynNode(RobotNode[NodeSettings]):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
         self.create_service(SetPayload, '~/set_payload', self._set_payload)
+        self.create_service(SetFriction, '~/set_friction', self._set_friction)
         retime = self.resolve_service_name(f'~/{SERVICES[1]}')
         self.create_service(Trigger, health_of(retime), self._tell_planning)
         self.open()
@@ -230,7 +231,6 @@ class HodynNode(RobotNode[NodeSettings]):
         if self.robot is not None:
             check_target(settings.wrench, self.robot.model)
             drives_of(self.robot.model, settings.actuators)
-            command_columns(self.robot, settings.command)
             if settings.identification.enabled:
                 estimator_of(self.robot.model, settings.identification)
 
@@ -242,8 +242,11 @@ class HodynNode(RobotNode[NodeSettings]):
         if settings.publish_rate != before.publish_rate:
             self._stream_timer.timer_period_ns = round(NANOSECONDS / settings.publish_rate)
             self._stream_timer.reset()  # or the old period would have to be over first
-        if any(getattr(settings, name) != getattr(before, name) for name in _OF_ROBOTS):
+        has_other_commands = settings.command != before.command
+        if has_other_commands or settings.friction != before.friction:
             self._preparation.update_robot()
+            if has_other_commands:
+                self._transitions.follow(self._preparation.with_payloads)
             self._on_progress()
         else:
             self._planning.set_up(self.robot, self._preparation.is_under_way)
@@ -258,7 +261,7 @@ class HodynNode(RobotNode[NodeSettings]):
     def _on_progress(self) -> None:
         """Follow what has become of robots: there is another one, or one is being made ready."""
         robot = self._preparation.robot
-        settings = self.settings = self.parameters.settings  # with the limits of its joints
+        settings = self.settings
         if robot is not None and robot is not self.robot:
             self._note_limit_hits()
             self._limit_check = LimitCheck(robot.model, robot.limits)
@@ -270,8 +273,7 @@ class HodynNode(RobotNode[NodeSettings]):
             if drives is not before:
                 self._motors = None if drives is None else MotorMessages(drives.actuators)
                 self._stiffness.keep_only(() if drives is None else drives.stiffness)
-            if not self._passes_over(robot):
-                self._transitions.follow(self._preparation.with_payloads)
+            self._pass_over_to(robot)
             self.robot = robot
             unlimited = without_limits(robot)
             if unlimited != self._unlimited:
@@ -279,12 +281,6 @@ class HodynNode(RobotNode[NodeSettings]):
                 for text in unlimited:
                     self.get_logger().info(f'{text} Motions are not checked for that.')
             self._identification.use(robot)
-            self._can_command = True
-            try:
-                self._commands.use(robot, settings.command)
-            except JointNameError as error:
-                self._can_command = False
-                self.get_logger().error(f'No commands are published. {error}')
             try:
                 check_target(settings.wrench, robot.model)
             except WrenchError as error:
@@ -294,25 +290,24 @@ class HodynNode(RobotNode[NodeSettings]):
             text = 'The running trajectory is stopped: the new robot has other joints.'
             self.get_logger().error(text)
 
-    def _passes_over(self, robot: Robot) -> bool:
+    def _pass_over_to(self, robot: Robot) -> None:
         """Have efforts pass over to those of another description amid a motion, without a step."""
         before = self.robot
-        is_other = before is not None and before.description != robot.description
-        if not (before and is_other and self.stream.timeline):
-            return False
-        if before.model.joint_names != robot.model.joint_names:
-            return False
-        with suppress(RequestError):  # so many changes wait that nobody sees one more step
-            start = self._transitions.start(self.now())
-            self._transitions.add(
-                before, robot, start, DESCRIPTION_TRANSITION, keeps_past=False
-            )
-            self.get_logger().info(
-                'The motion in progress goes on with the new robot; its efforts take over within '
-                f'{DESCRIPTION_TRANSITION:g} s.'
-            )
-            return True
-        return False
+        if before is None or before.description == robot.description:
+            return
+        if self.stream.timeline and before.model.joint_names == robot.model.joint_names:
+            with suppress(
+                RequestError
+            ):  # so many changes wait that nobody sees one more step
+                start = self._transitions.start(self.now())
+                duration = DESCRIPTION_TRANSITION
+                self._transitions.add(before, robot, start, duration, keeps_past=False)
+                self.get_logger().info(
+                    'The motion in progress goes on with the new robot; its efforts take over '
+                    f'within {duration:g} s.'
+                )
+                return
+        self._transitions.follow(self._preparation.with_payloads)
 
     def _on_robot(self, made: Compiled) -> None:
         model, remark = made
@@ -321,17 +316,14 @@ class HodynNode(RobotNode[NodeSettings]):
             for link in self._measure(model)
         ]
         self._preparation.request_wrenches()
-        joints = listed(model.joint_names)
-        warnings += [
-            f'Parameter {name} limits nothing: expected limits.<joint>.<quantity> with one of '
-            f'the joints {joints} and one of the quantities {listed(EXTRA_QUANTITIES)}.'
-            for name in self.parameters.unused('limits')
-        ]
-        warnings += [
-            f'Parameter {name} changes no friction: expected friction.<joint>.<key> with one of '
-            f'the joints {joints}.'
-            for name in self.parameters.unused('friction')
-        ]
+        for start in ('limits', 'friction'):
+            others = {joint for joint, *_ in getattr(self.settings, start)}
+            others -= {*model.joint_names}
+            if others:
+                warnings.append(
+                    f'Parameters of {start} for {listed(sorted(others))} have no effect: the '
+                    f'joints of the robot are {listed(model.joint_names)}.'
+                )
         if remark and remark != self._remark:
             text = f'Efforts are computed without compiled code, which is slower: {remark}.'
             warnings.append(text)
@@ -357,34 +349,65 @@ class HodynNode(RobotNode[NodeSettings]):
         self, request: SetPayload.Request, response: SetPayload.Response
     ) -> SetPayload.Response:
         """Have a link carry something else from now on, or from the end of the last transition."""
-        try:
-            before = self.robot or self._preparation.ready()
-            allow_impossible = self.settings.allow_impossible_inertia
+
+        def change(robot: Robot) -> None:
             if request.use_identified:
                 self._identification.fill(request)
-            payloads, remarks = with_payload(
-                before,
-                payload_of(request),
-                request.transition_time,
-                request.allow_step,
-                allow_impossible,
-            )
-            start = self._transitions.start(self.now())
+            allow_impossible = self.settings.allow_impossible_inertia
+            payload = payload_of(request)
+            payloads, response.warnings = with_payload(robot, payload, allow_impossible)
             self._preparation.update_robot(payloads)
+            self._on_progress()
+
+        return self._pass_over('set_payload', change, request, response)
+
+    def _set_friction(
+        self, request: SetFriction.Request, response: SetFriction.Response
+    ) -> SetFriction.Response:
+        """Have a joint rub in another way from now on, or from the end of the last transition."""
+
+        def change(robot: Robot) -> None:
+            law = law_from(request.joint, request.names, request.values, robot.model)
+            others = [item for item in self.settings.friction if item[0] != request.joint]
+            self.parameters.override(friction=(*others, *law))
+
+        return self._pass_over('set_friction', change, request, response)
+
+    def _pass_over(
+        self, service: str, change: Callable[[Robot], None], request: Any, response: Any
+    ) -> Any:
+        """Change the robot, and have the efforts pass over to those of the new one.
+
+        Parameters
+        ----------
+        service : str
+            Its name.
+        change : callable
+            Takes the robot in use and makes another one the one in use, or raises HodynError.
+        request : object
+            With `transition_time` and `allow_step`.
+        response : object
+            With `success`, `message` and `start`.
+
+        Returns
+        -------
+        object
+            The response.
+        """
+        try:
+            before = self._preparation.ready()
+            check_transition(request.transition_time, request.allow_step)
+            start = self._transitions.start(self.now())
+            change(before)
         except HodynError as error:
             response.message = str(error)
-            self.refuse('set_payload', error)
+            self.refuse(service, error)
             return response
-        self._on_progress()
         after = self._preparation.ready()
         self._transitions.add(before, after, start, request.transition_time)
         self._preparation.request_wrenches()
-        self.diagnostics.received('set_payload')
-        response.success, response.warnings, response.start = (
-            True,
-            remarks,
-            time_message(start),
-        )
+        self.diagnostics.received(service)
+        response.success, response.start = True, time_message(start)
         return response
 
     # Single motions and measurements
@@ -460,13 +483,12 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def _compare_with_loops(self) -> None:
         """Count and log joints that are measured where closed loops do not allow it."""
-        bound = self.settings.loop_tolerance
         for joint, off in self._mechanism.deviations.items():
-            if bound and abs(off) > bound:
+            if abs(off) > LOOP_TOLERANCE:
                 self.diagnostics.input('joint_states').add(OFF_LOOPS + joint)
                 self.get_logger().warning(
                     f'joint_states: joint {joint!r} is measured {off:.3g} (rad, m) from where the '
-                    'closed loops have it, more than loop_tolerance. Are the zeros of the '
+                    'closed loops have it. Are the zeros of the '
                     'encoders right, and the loops of the description?',
                     throttle_duration_sec=_WARNING_PERIOD,
                 )
@@ -556,16 +578,16 @@ class HodynNode(RobotNode[NodeSettings]):
         self._effort_publisher.publish(self._message)
         if self._mechanism.joint_names:
             self._publish_state(motion, stamp)
-        if self._mirrors:
-            self._publish_mirrors(len(effort))
         now = self.get_clock().now().nanoseconds
         self.diagnostics.output.published(time.perf_counter() - begin, (), stamp, now)
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
         if self._motors is not None:
             self._publish_motors(robot, motion, effort, stamp, source)
-        if source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._can_command:
-            self._publish_commands(robot, found, motion, effort)
+        if source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._commands.is_wanted:
+            is_whole = robot.sent is robot.model
+            sent = effort if is_whole else self._efforts.of(robot, found, 1)
+            self._commands.publish(sent[0])
 
     def _publish_state(self, motion: Array, stamp: int) -> None:
         """Publish what closed loops make of a motion, unless states are measured."""
@@ -574,36 +596,15 @@ class HodynNode(RobotNode[NodeSettings]):
         if state is not None:
             self._state_publisher.publish(self._mechanism.message(state, stamp))
 
-    def _publish_commands(
-        self, robot: Robot, found: Circumstances, motion: Array, effort: Array
-    ) -> None:
-        """Publish what controllers are to do, if someone listens.
-
-        The efforts (orders, n) are all of those of the motion (K, n); what is sent may lack some.
-        """
-        if self._commands.is_wanted:
-            if robot.sent is not robot.model:
-                effort = self._efforts.of(robot, found, 1)
-            self._commands.publish(motion, effort)
-
-    def _publish_mirrors(self, orders: int) -> None:
-        """Publish so many orders of the efforts once more, for plotting tools."""
-        message = self._message
-        for field, publisher in zip(EFFORT_FIELDS[:orders], self._mirrors):
-            mirror = JointState(header=message.header, name=message.joint_names)
-            mirror.effort = getattr(message, field)
-            publisher.publish(mirror)
-
     def _publish_motors(
         self, robot: Robot, motion: Array, effort: Array, stamp: int, source: int
     ) -> None:
         """Publish what the motors do, or say why not."""
         messages, drives = self._motors, robot.drives
         assert messages is not None and drives is not None
-        settings, health = self.settings, self.diagnostics.motors
+        health = self.diagnostics.motors
         stiffness = drives.default_stiffness()
-        times = settings.stiffness_timeout, settings.stiffness_rest_time
-        stiffness.update(self._stiffness.at(stamp, *times, stiffness))
+        stiffness.update(self._stiffness.at(stamp, stiffness))
         try:
             motors = motor_motion(
                 drives.actuators, motion, effort, stiffness=stiffness, order=None
@@ -694,7 +695,7 @@ class HodynNode(RobotNode[NodeSettings]):
         for topic in ('wrench_motion', 'wrench'):
             diagnostics.input(topic).timeout = settings.wrench.timeout
         if settings.base_motion:
-            diagnostics.input('base_motion').timeout = settings.base_motion_timeout
+            diagnostics.input('base_motion').timeout = base_motion.TIMEOUT
         self._planning.note_stream(self.stream, self._instant())
         diagnostics.wrenches = self._wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)

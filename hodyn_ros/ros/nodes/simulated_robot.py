@@ -1,6 +1,6 @@
 """A node that is a robot with elastic joints: MuJoCo behind the topics that a robot would have.
 
-In lock step a sample follows the command that answers the one before; in real time, the clock.
+A sample follows the command that answers the one before (lock step), however long that takes.
 """
 
 from __future__ import annotations
@@ -52,15 +52,11 @@ from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
 Array = NDArray[np.float64]
 
 COMMAND, POSITION, STIFFNESS = 'motor_command', 'initial_position', 'initial_stiffness'
-LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
-MOST_MADE_UP = 100  # samples at once
-SLOW = 0.5  # of real time, in lock step
-KEPT = 0.9  # of real time, where samples follow the clock
+SLOW = 0.5  # of real time
 
 # All parameters are given at the start and stay.
 _entry = partial(entry, read_only=True)
 _same = partial(same, NodeSettings, read_only=True)
-_per_joint = partial(per_joint, read_only=True, is_declared=False)
 
 
 def _noise(description: str) -> Any:
@@ -95,35 +91,20 @@ class SimulationSettings:
     joint_friction: bool = _entry(
         False, 'The links have the friction of the robot description.'
     )
-    mode: str = _entry(
-        LOCK_STEP,
-        'lock_step: the next sample follows the command that answers the latest one, '
-        'however long that takes; real_time: samples follow the clock.',
-        choices=(LOCK_STEP, REAL_TIME),
-    )
     sample_period: float = _entry(1e-3, 'Time between two samples [s].', 1e-5, 1.0)
     time_step: float = _entry(1e-4, 'Time step of the integration [s].', 1e-7, 0.1)
     integrator: str = _entry('RK4', 'Integrator of MuJoCo.', choices=INTEGRATORS)
-    start_time: float = _entry(
-        1.0, 'Simulated time of the first sample in lock step [s].', 0.0, 1e9
-    )
+    start_time: float = _entry(1.0, 'Simulated time of the first sample [s].', 0.0, 1e9)
     publish_clock: bool = _entry(
         True,
-        'In lock step the simulated time is published on /clock. A graph has one such time: '
+        'The simulated time is published on /clock. A graph has one such time: '
         'for several robots remap /clock to another topic for the nodes of each, or let the '
         'controllers take the stamps as the time.',
     )
     command_timeout: float = _entry(
         1.0,
-        'In lock step, without a command for this time [s] the last one is held for one '
-        'sample more. The first command is waited for.',
-        1e-3,
-        3600.0,
-    )
-    brake_time: float = _entry(
-        0.1,
-        'In real time, without a command for this time [s] the brakes close and hold the '
-        'robot where it is, as drives do; the next command opens them.',
+        'Without a command for this time [s] the last one is held for one sample more. The first '
+        'command is waited for.',
         1e-3,
         3600.0,
     )
@@ -133,10 +114,10 @@ class SimulationSettings:
     command_delay: int = _entry(0, 'Samples after which a command takes effect.', 0, 1000)
     sensors: SensorSettings = group(SensorSettings)
     diagnostics_period: float = _same('diagnostics_period')
-    initial_position: Values = _per_joint(
+    initial_position: Values = per_joint(
         POSITION, 'Position at the start of joint {joint} [rad, m].', -1e6, 1e6
     )
-    initial_stiffness: Values = _per_joint(
+    initial_stiffness: Values = per_joint(
         STIFFNESS, 'Stiffness at the start of joint {joint} [N m/rad, N/m].', 0.0, 1e12
     )
     actuators: Values = _same('actuators')
@@ -146,18 +127,15 @@ class SimulationSettings:
             item.name: Entry('', item.metadata['default'], item.metadata['meaning'] + '.')
             for item in fields(Imperfections)
         },
-        read_only=True,
-        is_declared=False,
+        of_all=True,
     )
 
 
 class _Report(NamedTuple):
-    """When a report was made [ns], and what had been counted by then."""
+    """When a report was made [ns], and how many samples there were."""
 
     time: int
     samples: int
-    unanswered: int
-    brakes: int
 
 
 class SimulatedRobot(RobotNode[SimulationSettings]):
@@ -178,19 +156,18 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         self._torque: Array | None = None
         self._reported: _Report | None = None
         self._slow = ''  # what did not keep up in the latest report
-        self._is_new = False  # whether the torque has come since the latest sample
         self._last_command = 0
         self._start = 0  # time of the first sample [ns]
         self._period = round(settings.sample_period * NANOSECONDS)
-        self._is_lock_step = settings.mode == LOCK_STEP
         self._joint_publisher = self.advertise(JointState, 'joint_states')
         self._motor_publisher = self.advertise(JointState, 'motor_states')
         self._clock_publisher = None
-        if self._is_lock_step and settings.publish_clock:
+        if settings.publish_clock:
             self._clock_publisher = self.advertise(ClockMessage, '/clock')
-        period = settings.command_timeout if self._is_lock_step else settings.sample_period
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._timer = self.create_timer(period, self._on_timer, clock=steady)
+        self._timer = self.create_timer(
+            settings.command_timeout, self._on_timer, clock=steady
+        )
         self.open()
 
     def topics(self) -> tuple[Topic, ...]:
@@ -251,8 +228,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         held = plant.holding_torque(position, stiffness)
         robot.reset(position, torque=held, stiffness=stiffness)
         self._robot, self._simulated = robot, xml
-        start = round(settings.start_time * NANOSECONDS)
-        self._start = start if self._is_lock_step else self.now()
+        self._start = round(settings.start_time * NANOSECONDS)
         self.get_logger().info(
             f'Simulating {model.name} with the motors {", ".join(plant.motor_names)}; waiting for '
             'the first command.'
@@ -300,18 +276,14 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             self._failure = str(error)
             self.get_logger().error(f'The simulation has ended: {error}')
             return
-        self._is_new = False
         self._publish(robot)
-        if self._is_lock_step:
-            self._timer.reset()
+        self._timer.reset()
 
     def _on_timer(self) -> None:
         robot = self._robot
         if robot is None or self._failure:
             return
-        if not self._is_lock_step:
-            self._follow_clock(robot)
-        elif self._torque is None:
+        if self._torque is None:
             self._publish(robot)  # its brakes hold the robot, and whoever comes sees it
         else:
             self._counts['samples without a command'] += 1
@@ -322,34 +294,6 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             )
             self._advance(robot)
 
-    def _follow_clock(self, robot: SampledPlant) -> None:
-        """Simulate up to now, so that every stamp is the time at which it is published.
-
-        What a busy machine cannot make up for is left out: the robot stands still meanwhile.
-        """
-        due = round((self.now() - self._stamp(robot)) / self._period)
-        silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
-        if self._torque is not None and silence > self.settings.brake_time:
-            self._torque = None
-            robot.brake()
-            self._counts['brakes closed'] += 1
-            self.get_logger().warning(
-                f'No command for {silence:.3f} s (brake_time): the brakes close and hold the '
-                'robot where it is. The next command opens them.'
-            )
-        if self._torque is None:
-            self._start += due * self._period  # its brakes hold the robot
-            self._publish(robot)
-            return
-        left_out = max(due - MOST_MADE_UP, 0) or min(due, 0)  # time may have gone back
-        self._start += left_out * self._period
-        self._counts['missed samples'] += max(due - 1, 0)
-        self._counts['samples left out'] += max(left_out, 0)
-        for _ in range(due - left_out):
-            if not self._is_new:
-                self._counts['samples without a command'] += 1
-            self._advance(robot)
-
     # Commands
 
     def _take_command(self, message: JointState) -> None:
@@ -358,7 +302,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         Parameters
         ----------
         message : JointState
-            Its efforts are those of all motors; in lock step with the stamp that it answers.
+            Its efforts are those of all motors, its stamp is that of the states that it answers.
 
         Raises
         ------
@@ -373,19 +317,17 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         effort = values_of(COMMAND, message, ('effort',), names)
         assert effort is not None
         torque = robot.plant.checked_torque(effort[0])
-        if self._is_lock_step:
-            stamp, expected = nanoseconds(message.header.stamp), self._stamp(robot)
-            if stamp != expected:
-                raise StaleError(
-                    f'it answers the sample at {stamp / NANOSECONDS:.9f} s, expected an answer to '
-                    f'that at {expected / NANOSECONDS:.9f} s: in lock step a command has the '
-                    'stamp of the states that it answers.'
-                )
-        self._torque, self._is_new = torque, True
+        stamp, expected = nanoseconds(message.header.stamp), self._stamp(robot)
+        if stamp != expected:
+            raise StaleError(
+                f'it answers the sample at {stamp / NANOSECONDS:.9f} s, expected an answer to '
+                f'that at {expected / NANOSECONDS:.9f} s: a command has the stamp of the states '
+                'that it answers.'
+            )
+        self._torque = torque
         self._last_command = time.monotonic_ns()
         self._counts['commands'] += 1
-        if self._is_lock_step:
-            self._advance(robot)
+        self._advance(robot)
 
     # Health
 
@@ -393,21 +335,12 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         """Health of the simulation."""
         counts, robot = self._counts, self._robot
         inputs = {topic: self.diagnostics.input(topic) for topic in (DESCRIPTION, COMMAND)}
-        values: dict[str, object] = {
-            'mode': self.settings.mode,
-            'commands': counts['commands'],
-        }
+        values: dict[str, object] = {'commands': counts['commands']}
         if robot is not None:
             values['samples'] = robot.count
             values['simulated time [s]'] = self._stamp(robot) / NANOSECONDS
             values['real-time factor'] = self._real_time_factor(robot)
-        for key in (
-            'samples without a command',
-            'missed samples',
-            'samples left out',
-            'brakes closed',
-        ):
-            values[key] = counts[key]
+        values['samples without a command'] = counts['samples without a command']
         refused = sum((item.refused for item in inputs.values()), Counter[str]())
         values.update((f'refused: {kind}', refused[kind]) for kind in sorted(refused))
         values['last refusal'] = ' '.join(
@@ -424,36 +357,20 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
 
         It also notes what is too slow, and says so when it begins.
         """
-        counts = self._counts
-        latest = _Report(
-            time.monotonic_ns(),
-            robot.count,
-            counts['samples without a command'],
-            counts['brakes closed'],
-        )
+        latest = _Report(time.monotonic_ns(), robot.count)
         before, self._reported = self._reported, latest
         was_slow, self._slow = self._slow, ''
-        moves = before is not None and before.samples and before.brakes == latest.brakes
-        if before is None or not moves or self._torque is None:
+        if before is None or not before.samples or self._torque is None:
             return ''  # the brakes held the robot
         count, elapsed = latest.samples - before.samples, latest.time - before.time
         factor = count * self._period / elapsed
-        answered = 1.0 - (latest.unanswered - before.unanswered) / max(count, 1)
-        if self._is_lock_step:
-            if factor < SLOW:
-                self._slow = (
-                    f'The robot moves at {factor:.2g} of real time: in lock step every sample '
-                    'waits for its command.'
-                )
-        elif factor < KEPT or answered < KEPT:
+        if factor < SLOW:
             self._slow = (
-                f'Real time is not reached: {factor:.2g} s are simulated in a second, and '
-                f'{answered:.0%} of the samples have a command of their own. Torques are held '
-                'meanwhile, and what cannot be made up for is left out. Choose a longer '
-                'sample_period for robot and controller, or the mode lock_step.'
+                f'The robot moves at {factor:.2g} of real time: every sample waits for its '
+                'command.'
             )
-        if self._slow and not was_slow:
-            self.get_logger().warning(self._slow)
+            if not was_slow:
+                self.get_logger().warning(self._slow)
         return f'{factor:.3g}'
 
     def _level(self) -> tuple[bytes, str]:
@@ -471,14 +388,9 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
                 )
         if self._robot is None:
             return DiagnosticStatus.WARN, 'Waiting for a robot description.'
-        silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
-        if self._torque is None and self._last_command:
-            return (
-                DiagnosticStatus.STALE,
-                f'No command for {silence:.1f} s: the brakes hold it.',
-            )
         if self._torque is None:
             return DiagnosticStatus.OK, 'The brakes hold the robot until the first command.'
+        silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
         if silence > self.settings.command_timeout:
             return (
                 DiagnosticStatus.STALE,

@@ -66,7 +66,7 @@ from hodyn_ros.ros.base.motor_messages import (
 from hodyn_ros.streams.health import reason, refusal_kind
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.measured import TURN
-from hodyn_ros.streams.motion_stream import Plan, Task
+from hodyn_ros.streams.motion_stream import CHUNK_STEP, Plan, Task
 from hodyn_ros.streams.robot import Robot, ready
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
 from hodyn_ros.trajectory.motion import BLOCK, PiecewiseMotion
@@ -87,6 +87,8 @@ Response = ComputeInverseDynamics.Response
 
 # Parts of a segment between two waypoints at which a motion is compared with its limits too.
 _LOOKS = (np.arange(16) + 0.5) / 16
+
+MOST_SAMPLES = 100_000  # in one answer
 
 AT_REST = (
     'The base moves (base_motion), but efforts and their limits here are for one at rest.'
@@ -224,10 +226,10 @@ def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
         current = task.known.motion[0]
     else:  # As a trajectory does, the motion begins at the first point that has not passed.
         current = chunk.positions[min(int(np.sum(chunk.times < 0.0)), len(points) - 1)]
-    times = (join - begin) / NANOSECONDS, round(options.step * NANOSECONDS) / NANOSECONDS
     smooth = {'bandwidth': options.bandwidth, 'stop_duration': settings.stop_duration}
+    start = (join - begin) / NANOSECONDS
     motion = splice(
-        robot.model, robot.limits, chunk, current, times[0], step=times[1], **smooth
+        robot.model, robot.limits, chunk, current, start, step=CHUNK_STEP, **smooth
     )
     return Plan(
         task.number, PlannedMotion(names, motion, join, motion.continuous_derivative)
@@ -320,12 +322,12 @@ def whole_answer(
     Raises
     ------
     RequestError
-        If it would have more than `max_samples`.
+        If it would have more than `MOST_SAMPLES`.
     HodynError
         If efforts or motors cannot be computed.
     """
     motion, source = planned.motion, JointEffort.SOURCE_JOINT_TRAJECTORY
-    times = _sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
+    times = _sample_times(motion, settings.trajectory_sample_period)
     message = effort_trajectory(
         robot, times, motion(times), (), planned.start, source, motion
     )
@@ -344,7 +346,7 @@ def leave_efforts_out(message: JointEffortTrajectory) -> None:
     message.remarks = [*message.remarks, LEFT_OUT]
 
 
-def _sample_times(motion: PiecewiseMotion, period: float, max_samples: int) -> Array:
+def _sample_times(motion: PiecewiseMotion, period: float) -> Array:
     """Times of the samples of a trajectory, the last one at its end.
 
     Parameters
@@ -352,7 +354,6 @@ def _sample_times(motion: PiecewiseMotion, period: float, max_samples: int) -> A
     motion : PiecewiseMotion
     period : float
         [s]
-    max_samples : int
         More of them are refused by a RequestError.
 
     Returns
@@ -361,16 +362,16 @@ def _sample_times(motion: PiecewiseMotion, period: float, max_samples: int) -> A
         [s]
     """
     intervals = int(np.ceil(min(motion.duration / period * (1.0 - 1e-9), 1e15)))
-    _check_count(intervals + 1, max_samples)
+    _check_count(intervals + 1)
     times = motion.start_time + period * np.arange(intervals + 1.0)
     times[-1] = motion.end_time
     return times
 
 
-def _check_count(count: int, max_samples: int) -> None:
-    if count > max_samples:
+def _check_count(count: int) -> None:
+    if count > MOST_SAMPLES:
         raise RequestError(
-            f'The answer would have {count} samples, more than max_samples ({max_samples}); '
+            f'The answer would have {count} samples, more than {MOST_SAMPLES}; '
             'choose a longer sample period, or split the motion.'
         )
 
@@ -586,7 +587,7 @@ def _requested(
                 f'{listed(others)}: for a trajectory; motion samples are computed as they are, '
                 'leave it empty.'
             )
-        _check_count(len(request.motion or samples.time_from_start), settings.max_samples)
+        _check_count(len(request.motion or samples.time_from_start))
         if request.motion:
             times, motion, stamp = _motion_samples(robot.model, request.motion)
         else:
@@ -631,10 +632,10 @@ def _requested_times(
                 f'sample_period is {period}, expected a positive number or zero.'
             )
         period = period or settings.trajectory_sample_period
-        return _sample_times(motion, period, settings.max_samples)
+        return _sample_times(motion, period)
     if request.sample_period:
         raise RequestError('Give sample_period or sample_times, not both.')
-    _check_count(len(request.sample_times), settings.max_samples)
+    _check_count(len(request.sample_times))
     times = np.asarray(request.sample_times, dtype=np.float64)
     if not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
         raise RequestError('sample_times must be finite and increasing.')

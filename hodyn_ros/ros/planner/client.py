@@ -22,6 +22,7 @@ from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
 from hodyn_ros.ros.planner.messages import (
+    MOST_WAITING_REQUESTS,
     SERVICES,
     Begin,
     BeginElastic,
@@ -473,7 +474,7 @@ class ServingClient(PlanningClient):
 
     def _on_served(self, event: Served) -> None:
         node = self._node
-        node.diagnostics.waiting = event.waiting, node.settings.max_waiting_requests
+        node.diagnostics.waiting = event.waiting, MOST_WAITING_REQUESTS
         if event.error:
             node.diagnostics.refused(event.service, event.error, event.kind)
             node.log_error(event.service, f'{event.service} refused: {event.error}')

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from builtin_interfaces.msg import Duration
 from numpy.typing import NDArray
-from std_msgs.msg import Float64MultiArray, MultiArrayDimension
+from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_trajectory
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.errors import HodynError, JointNameError, TrajectoryError, WrenchError
-from hodyn_ros.names import listed
+from hodyn_ros.errors import HodynError, TrajectoryError
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import time_message
 from hodyn_ros.streams.motion_stream import LEAD_IN
@@ -26,17 +25,10 @@ if TYPE_CHECKING:
 
     from rclpy.node import Node
 
-    from hodyn_ros.ros.base.node_settings import CommandSettings, NodeSettings
+    from hodyn_ros.ros.base.node_settings import NodeSettings
 
 Array = NDArray[np.float64]
 
-# Where each interface is found in the motion (False) or the efforts (True), and its order.
-_INTERFACES = {
-    'position': (False, 0),
-    'velocity': (False, 1),
-    'effort': (True, 0),
-    'effort_dot': (True, 1),
-}
 # Effort that is worth a word if a controller drops it [N m] or [N].
 _NOTICEABLE = 0.1
 
@@ -142,13 +134,12 @@ def _cancelling(robot: Robot, points: ControllerTrajectory) -> str:
 
 
 class CommandStream:
-    """Publishes what controllers are to do at an instant, if someone listens.
-
-    On ~/commands, and on ~/multi_dof_command where control_msgs is installed.
+    """Publishes the efforts that a controller is to apply at an instant, if someone listens.
 
     Parameters
     ----------
     node : Node
+        Publishes them on ~/commands.
     """
 
     def __init__(self, node: Node) -> None:
@@ -156,110 +147,22 @@ class CommandStream:
         self._publisher = qos.create_publisher(
             node, Float64MultiArray, '~/commands', qos.OUTPUT
         )
-        self._reference: Any = None
-        try:
-            from control_msgs.msg import MultiDOFCommand
-        except ImportError:  # it is on no package registry
-            return
-        self._reference = MultiDOFCommand()
-        name = '~/multi_dof_command'
-        self._reference_publisher = qos.create_publisher(
-            node, MultiDOFCommand, name, qos.OUTPUT
-        )
-
-    def use(self, robot: Robot, settings: CommandSettings) -> None:
-        """Send for a robot from now on.
-
-        Parameters
-        ----------
-        robot : Robot
-        settings : CommandSettings
-
-        Raises
-        ------
-        JointNameError
-            If it has not all of the joints, or joints or interfaces are repeated.
-        """
-        self._columns = command_columns(robot, settings)
-        self._rows = [_INTERFACES[name] for name in settings.interfaces]
-        self._highest_order = max(of_effort * order for of_effort, order in self._rows)
-        self._joints = [robot.model.joint_names[column] for column in self._columns]
-        sizes = len(self._columns), len(self._rows)
-        self._values.layout.dim = [
-            MultiArrayDimension(label='joints', size=sizes[0], stride=sizes[0] * sizes[1]),
-            MultiArrayDimension(label='interfaces', size=sizes[1], stride=sizes[1]),
-        ]
 
     @property
     def is_wanted(self) -> bool:
         """Whether someone listens."""
-        others = (
-            self._reference is not None
-            and self._reference_publisher.get_subscription_count()
-        )
-        return bool(self._publisher.get_subscription_count() or others)
+        return bool(self._publisher.get_subscription_count())
 
-    def publish(self, motion: Array, effort: Array) -> None:
-        """Publish the commands of an instant.
+    def publish(self, effort: Array) -> None:
+        """Publish the efforts of an instant.
 
         Parameters
         ----------
-        motion : ndarray, shape (K, n)
-        effort : ndarray, shape (orders, n)
-
-        Raises
-        ------
-        WrenchError
-            If the commands have derivatives of the efforts that are not there.
+        effort : ndarray, shape (n,)
+            In the order of the joints of the model [N m] or [N].
         """
-        if len(effort) <= self._highest_order:
-            raise WrenchError(
-                'The commands have effort_dot, which wrenches or base motion do not determine.'
-            )
-        rows = [(effort if of_effort else motion)[order] for of_effort, order in self._rows]
-        values = np.array(rows).T[self._columns]
-        self._values.data = array.array('d', values.tobytes())
+        self._values.data = array.array('d', effort.tobytes())
         self._publisher.publish(self._values)
-        if self._reference is not None and len(effort) > 1:
-            chosen = effort[:2, self._columns]
-            self._reference.dof_names = self._joints
-            self._reference.values = array.array('d', chosen[0].tobytes())
-            self._reference.values_dot = array.array('d', chosen[1].tobytes())
-            self._reference_publisher.publish(self._reference)
-
-
-def command_columns(robot: Robot, settings: CommandSettings) -> list[int]:
-    """Joints of a robot in the order of commands.
-
-    Parameters
-    ----------
-    robot : Robot
-    settings : CommandSettings
-
-    Returns
-    -------
-    list of int
-        Places in the order of the model.
-
-    Raises
-    ------
-    JointNameError
-        If joints or interfaces are repeated, or joints are not of the robot.
-    """
-    names = robot.model.joint_names
-    wanted = list(names) if settings.joints == ('',) else list(settings.joints)
-    for what, given in (('joints', wanted), ('interfaces', settings.interfaces)):
-        if len({*given}) < len(given):
-            raise JointNameError(
-                f'Parameter command.{what} is {listed(given)}: one is repeated.'
-            )
-    unknown = [name for name in wanted if name not in names]
-    if unknown:
-        raise JointNameError(
-            f'Parameter command.joints has {listed(map(repr, unknown))}; the joints of the robot '
-            f'are {listed(names)}.'
-        )
-    return [names.index(name) for name in wanted]
 
 
 def to_stamp(planned: PlannedMotion) -> int:

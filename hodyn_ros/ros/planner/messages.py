@@ -24,6 +24,9 @@ STARTED, BEAT = 'started', 'beat'
 SERVICES = ('compute_inverse_dynamics', 'retime')
 """Names of the services that the process answers."""
 
+MOST_WAITING_REQUESTS = 8
+"""Requests of services that wait; more are refused as busy."""
+
 
 def health_of(service: str) -> str:
     """Name of the service by which a node says whether the process behind another one lives.

@@ -45,6 +45,7 @@ from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
 from hodyn_ros.ros.planner.elastic import ElasticPlanner
 from hodyn_ros.ros.planner.messages import (
     BEAT,
+    MOST_WAITING_REQUESTS,
     SERVICES,
     STARTED,
     Begin,
@@ -316,11 +317,8 @@ class Planner(TaskPlanner[NodeSettings]):
         waiting, response = self._waiting, None
         if self._closed:
             response = service.refusal(INTERNAL_ERROR, 'The node ends.')
-        elif waiting >= self._settings.max_waiting_requests:
-            text = (
-                f'{waiting} requests wait already, as many as max_waiting_requests allows; try '
-                'again later.'
-            )
+        elif waiting >= MOST_WAITING_REQUESTS:
+            text = f'{waiting} requests wait already, no more are taken; try again later.'
             response = service.refusal(BUSY, text)
         else:
             answered: Future[Any] = Future(executor=self._executor)

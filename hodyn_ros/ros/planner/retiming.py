@@ -19,7 +19,7 @@ from hodyn_ros.names import joint_order, listed
 from hodyn_ros.retiming.robot_limits import Limiting
 from hodyn_ros.retiming.timing import new_timing
 from hodyn_ros.ros.base.conversions import requested_waypoints, violation_message
-from hodyn_ros.ros.planner.answers import LEFT_OUT, error_code
+from hodyn_ros.ros.planner.answers import LEFT_OUT, MOST_SAMPLES, error_code
 from hodyn_ros.ros.planner.controllers import controller_message
 from hodyn_ros.streams.robot import Robot, ready, without_limits
 from hodyn_ros.trajectory.planning import plan_motion
@@ -92,8 +92,10 @@ def _retimed(
         keep_standstills=not request.drop_standstills,
     )
     assert found.motion is not None
-    most, start = settings.max_samples, found.times[0]
-    points = controller_trajectory(robot.sent, found.motion, tolerance, max_points=most)
+    start = found.times[0]
+    points = controller_trajectory(
+        robot.sent, found.motion, tolerance, max_points=MOST_SAMPLES
+    )
     order = joint_order(robot.model.joint_names, waypoints.joint_names)
     motion, effort = points.motion[..., order], points.effort[..., order]
     ordered = points._replace(times=points.times - start, motion=motion, effort=effort)
