@@ -404,9 +404,10 @@ class DriveArrays:
         return moved
 
     def _status(self, joints: slice | list[int], N: int, *given: Array) -> int:
-        """Call of `kernels.drive` for some joints; what is wrong, or zero."""
+        """Call of the kernel for some joints; what is wrong, or zero."""
         rows = [np.ascontiguousarray(_rows(x)) for x in given[:3]]
-        return kernels.drive(N, self._places[joints], self._numbers, *rows, *given[3:])
+        kernel = kernels.drives if self.variable else kernels.springs
+        return kernel(N, self._places[joints], self._numbers, *rows, *given[3:])
 
     def deflections(self, torque: Array) -> Array:
         """Deflections (..., K, n) of springs by joint torques; zero for rigid joints.

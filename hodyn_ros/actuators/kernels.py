@@ -45,7 +45,7 @@ _ROWS = tuple(range(_ROOM, _SERIES))
 
 
 class _Compiler(Compiler[str, Callable[..., int]]):
-    """Machine code of `laws` and `drive`, by their names."""
+    """Machine code of `_KERNELS`, by their names."""
 
     def make(self, request: str) -> Callable[..., int]:
         from numba import types
@@ -66,9 +66,12 @@ class _Compiler(Compiler[str, Callable[..., int]]):
 _compiler = _Compiler('elastic joints')
 
 
-def prepare() -> None:
-    """Have machine code from the first call on; there is a compiler."""
-    for name in _KERNELS:
+def prepare(variable: bool) -> None:
+    """Have machine code from the first call on, perhaps for variable stiffness, too.
+
+    There is a compiler. Mechanisms of variable stiffness take it seconds more.
+    """
+    for name in ('laws', 'springs', *['drives'] * variable):
         _compiler.prepare(name)
 
 
@@ -345,20 +348,6 @@ def _fill(W: Any, y: Any, x: Any, row: Any, column: Any, factorial: Any) -> None
         W[y, m] = x[row + m, column] / factorial[m]
 
 
-def _invert(c: Any, o: Any, W: Any) -> int:
-    """Deflections and what motors hold, by the kind of a drive."""
-    kind = c[o + 2]
-    if kind == SPRING:
-        return _bend(c, o + 3, W)
-    if kind == PAIR:
-        return _pair(c, o + 3, W)
-    if kind == LEVER:
-        return _lever(c, o + 3, W)
-    for m in range(W.shape[1]):
-        W[_DEFLECTED, m] = 0.0
-    return 0
-
-
 def _write(
     N: Any,
     s: Any,
@@ -378,7 +367,7 @@ def _write(
     K, R, T = s * (len(q) // N), s * (len(theta) // N), s * (len(tau) // N)
     turns = k == 0 or c[o + 2] != LEVER
     for r in range(len(factorial)):
-        x = W[_DEFLECTED + k, r] * factorial[r]
+        x = W[_DEFLECTED + k, r] * factorial[r] if c[o + 2] != RIGID else 0.0
         theta[R + r, motor] = x + q[K + r, j] if turns else x
         if turns:  # the mean of both
             delta[R + r, j] = x if k == 0 else 0.5 * (delta[R + r, j] + x)
@@ -387,43 +376,59 @@ def _write(
         tau[T + r, motor] = c[o + k] * theta[R + r + 2, motor] + held
 
 
-def _drive(
-    N: Any, places: Any, c: Any, q: Any, Q: Any, S: Any, theta: Any, tau: Any, delta: Any
-) -> int:
-    """Motors and deflections of joints along N samples; what is wrong, or zero.
+def _driver(variable: bool) -> Callable[..., int]:
+    """Function that computes the drives of a robot, perhaps of variable stiffness among them."""
 
-    Parameters
-    ----------
-    N : int
-        Samples, one behind the other along the first axes.
-    places : ndarray of int, shape (j, 3)
-        Joint, first motor and block of each drive.
-    c : ndarray
-        Blocks.
-    q, Q : ndarray, shape (N K, n) and (N E, n)
-        Motions and efforts, K >= R, E >= R - 2.
-    S : ndarray, shape (N R, v)
-        Stiffness of the v joints with two motors.
-    theta, tau, delta : ndarray, shape (N R, m), (N T, m) and (N R, n)
-        Positions and torques of motors, and deflections of joints; written.
-    """
-    E, R = len(Q) // N, len(theta) // N
-    W, factorial = np.zeros((_SERIES, R)), _factorials(R)
-    finite, status = _is_finite(q) and _is_finite(Q) and _is_finite(S), 0
-    for s in range(N):
-        variable = 0
-        for i in range(len(places)):
-            j, first, o = places[i, 0], places[i, 1], places[i, 2]
-            two = c[o + 2] >= PAIR
-            _fill(W, _HELD, Q, s * E, j, factorial[: min(E, R)])
-            if two:
-                _fill(W, _STIFFNESS, S, s * R, variable, factorial)
-                variable += 1
-            status |= _invert(c, o, W)
-            for k in range(2 if two else 1):
-                _write(N, s, c, o, k, j, first + k, W, factorial, q, theta, tau, delta)
-    finite = finite and _is_finite(theta) and _is_finite(tau)
-    return status if finite else status | NOT_FINITE
+    def drive(
+        N: Any,
+        places: Any,
+        c: Any,
+        q: Any,
+        Q: Any,
+        S: Any,
+        theta: Any,
+        tau: Any,
+        delta: Any,
+    ) -> int:
+        """Motors and deflections of joints along N samples; what is wrong, or zero.
+
+        Parameters
+        ----------
+        N : int
+            Samples, one behind the other along the first axes.
+        places : ndarray of int, shape (j, 3)
+            Joint, first motor and block of each drive.
+        c : ndarray
+            Blocks.
+        q, Q : ndarray, shape (N K, n) and (N E, n)
+            Motions and efforts, K >= R, E >= R - 2.
+        S : ndarray, shape (N R, v)
+            Stiffness of the v joints with two motors.
+        theta, tau, delta : ndarray, shape (N R, m), (N T, m) and (N R, n)
+            Positions and torques of motors, and deflections of joints; written.
+        """
+        E, R = len(Q) // N, len(theta) // N
+        W, factorial = np.zeros((_SERIES, R)), _factorials(R)
+        finite, status = _is_finite(q) and _is_finite(Q) and _is_finite(S), 0
+        for s in range(N):
+            count = 0
+            for i in range(len(places)):
+                j, first, o = places[i, 0], places[i, 1], places[i, 2]
+                kind, motors = c[o + 2], 1
+                _fill(W, _HELD, Q, s * E, j, factorial[: min(E, R)])
+                if variable and kind >= PAIR:
+                    _fill(W, _STIFFNESS, S, s * R, count, factorial)
+                    inverse = _pair(c, o + 3, W) if kind == PAIR else _lever(c, o + 3, W)
+                    status |= inverse
+                    count, motors = count + 1, 2
+                elif kind == SPRING:
+                    status |= _bend(c, o + 3, W)
+                for k in range(motors):
+                    _write(N, s, c, o, k, j, first + k, W, factorial, q, theta, tau, delta)
+        finite = finite and _is_finite(theta) and _is_finite(tau)
+        return status if finite else status | NOT_FINITE
+
+    return drive
 
 
 _HELPERS = (
@@ -440,16 +445,16 @@ _HELPERS = (
     _is_finite,
     _factorials,
     _fill,
-    _invert,
     _write,
 )
 
 # Of the arguments: i: matrix of integers, v: vector, m: matrix; capitals: written.
 _KERNELS: dict[str, tuple[Callable[..., int], str]] = {
     'laws': (_laws, 'vmM'),
-    'drive': (_drive, 'ivmmmMMM'),
+    'springs': (_driver(False), 'ivmmmMMM'),
+    'drives': (_driver(True), 'ivmmmMMM'),
 }
-laws, drive = partial(_run, 'laws'), partial(_run, 'drive')
+laws, springs, drives = (partial(_run, name) for name in _KERNELS)
 
 
 def deflections(law: Array, effort: Array) -> tuple[Array, int]:
@@ -459,5 +464,5 @@ def deflections(law: Array, effort: Array) -> tuple[Array, int]:
     motor, tau = np.zeros((2, N * K, 1)), np.empty((N * max(K - 2, 0), 1))
     given = np.zeros((1, 3), dtype=np.int64), block, np.zeros((N * K, 1))
     efforts = effort.reshape(-1, 1), np.empty((0, 0))
-    status = drive(N, *given, *efforts, motor[0], tau, motor[1]) if N else 0
+    status = springs(N, *given, *efforts, motor[0], tau, motor[1]) if N else 0
     return motor[1].reshape(N, K), status

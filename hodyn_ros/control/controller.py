@@ -200,7 +200,7 @@ def friction_of(motors: DriveArrays, velocity: Array) -> Array:
     return torque
 
 
-def warm_up(model: RobotModel) -> None:
+def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
     """Have compiled what the control laws compute with a model and its springs.
 
     Otherwise the first samples take seconds, and some of those after them are held up.
@@ -209,10 +209,13 @@ def warm_up(model: RobotModel) -> None:
     ----------
     model : RobotModel
         Of it, mass matrix, weight and efforts of orders 0 to 2 are compiled.
+    actuators : Actuators, optional
+        By default springs and mechanisms of all kinds are compiled, otherwise those of the
+        actuators, which takes less time.
     """
     if not unavailable():
         prepare()
-        kernels.prepare()
+        kernels.prepare(actuators is None or bool(actuators.variable))
     motion = np.zeros((5, model.n_joints))
     model.warm_up(
         2, lambda: mass_matrix(model, motion[:1]), lambda: gravity_effort(model, motion[:1])

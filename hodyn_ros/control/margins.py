@@ -24,8 +24,8 @@ from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.typing import Array
 
 _STEP = 1e-5  # of numerical differentiation
-# Frequencies that are looked at, evenly spaced on a logarithmic scale: from this one [rad/s] to half
-# of the sampling frequency, and how many.
+# Frequencies that are looked at, evenly spaced on a logarithmic scale: the lowest [rad/s], up to
+# half of the sampling frequency, and how many.
 _SLOWEST, _FREQUENCIES = 1.0, 80
 
 

@@ -238,7 +238,7 @@ def tracking_controller(
         guards=guards,
     )
     law = make(bandwidth=bandwidth, observer=observer)
-    warm_up(law.model)
+    warm_up(law.model, law.actuators)
     if law.observer.transmission.is_variable:
         return law
     if bandwidth is None and observer is None and not _is_calm(law):

@@ -300,7 +300,7 @@ def controlled_robot(xml: str, settings: Any) -> Robot:
     """Robot as of `elastic_robot`, and all compiled that the laws compute for it."""
     robot = elastic_robot(xml, settings)
     model = robot.model
-    warm_up(model)
+    warm_up(model, robot.drives.actuators if robot.drives else None)
     if settings.tool_link in model.links:  # of which external wrenches are published
         rest = np.zeros((1, model.n_joints))
         model.warm_up(0, lambda: jacobian(model, rest, settings.tool_link, 'body'))

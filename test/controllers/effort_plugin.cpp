@@ -3,35 +3,24 @@
 #include <cmath>
 #include <cstdio>
 #include <deque>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "allocations.hpp"
-#include "ros2_control.hpp"
+#include "life.hpp"
 
 namespace
 {
 
 using controller_interface::CallbackReturn;
-using diagnostic_msgs::msg::DiagnosticArray;
 using hodyn_msgs::msg::JointEffort;
 
-constexpr std::int64_t kTick = 1000000;
-const rclcpp_lifecycle::State kState;
-int failures = 0;
-
-#define CHECK(condition) \
-  if (!(condition)) {++failures; std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);}
-
 /// A controller of the joints a and b, and the hardware below it.
-struct Robot
+struct Robot : Life
 {
   Robot()
-  : controller(make_controller()), node(*controller->node)
   {
-    node.time = 1700000000000000000;
     node.string_arrays["joints"] = {"a", "b"};
     for (const char * joint : {"a", "b"}) {
       node.doubles[std::string("limits.") + joint + ".effort"] = 10.0;
@@ -39,26 +28,6 @@ struct Robot
     }
     node.doubles["ease_time"] = 0.01;
     CHECK(controller->on_init() == CallbackReturn::SUCCESS);
-  }
-
-  CallbackReturn configure()
-  {
-    const CallbackReturn result = controller->on_configure(kState);
-    if (result == CallbackReturn::SUCCESS) {
-      export_interfaces();
-    }
-    return result;
-  }
-
-  void export_interfaces()
-  {
-#if RCLCPP_VERSION_MAJOR < 17
-    references = controller->on_export_reference_interfaces();
-#else
-    references = controller->on_export_reference_interfaces_list();
-    controller->ordered_exported_reference_interfaces_ = references;
-    controller->ordered_exported_state_interfaces_ = controller->on_export_state_interfaces_list();
-#endif
   }
 
   CallbackReturn activate(double a, double b, std::size_t interfaces = 2)
@@ -105,60 +74,13 @@ struct Robot
 
   void send(const JointEffort & message, const std::string & topic = "~/joint_effort")
   {
-    std::static_pointer_cast<rclcpp::Subscription<JointEffort>>(
-      node.subscriptions.at(topic))->callback(message);
-  }
-
-  void refer(std::size_t i, double value)
-  {
-#if RCLCPP_VERSION_MAJOR < 17
-    references[i].set_value(value);
-#else
-    CHECK(references[i]->set_value(value));
-#endif
-  }
-
-  std::string reference_name(std::size_t i)
-  {
-#if RCLCPP_VERSION_MAJOR < 17
-    return references[i].get_name();
-#else
-    return references[i]->get_name();
-#endif
-  }
-
-  diagnostic_msgs::msg::DiagnosticStatus status()
-  {
-    node.timer->callback();
-    const auto publisher = std::static_pointer_cast<rclcpp::Publisher<DiagnosticArray>>(
-      node.publishers.at("/diagnostics"));
-    return publisher->published.empty() ? diagnostic_msgs::msg::DiagnosticStatus() :
-           publisher->published.back().status.at(0);
+    Life::send(message, topic);
   }
 
   bool is_well() {return status().level == diagnostic_msgs::msg::DiagnosticStatus::OK;}
 
-  /// State, or a value of the diagnostics.
-  std::string told(const std::string & key = "")
-  {
-    const auto status = this->status();
-    for (const auto & value : status.values) {
-      if (value.key == key) {
-        return value.value;
-      }
-    }
-    return status.message;
-  }
-
-  std::unique_ptr<controller_interface::ChainableControllerInterface> controller;
-  rclcpp_lifecycle::LifecycleNode & node;
   std::vector<double> values;
   std::deque<hardware_interface::CommandInterface> hardware;
-#if RCLCPP_VERSION_MAJOR < 17
-  std::vector<hardware_interface::CommandInterface> references;
-#else
-  std::vector<hardware_interface::CommandInterface::SharedPtr> references;
-#endif
 };
 
 bool near(double a, double b) {return std::abs(a - b) < 1e-12;}

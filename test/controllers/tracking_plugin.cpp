@@ -9,6 +9,7 @@
 
 #include "allocations.hpp"
 #include "hodyn_controllers/tracking_controller.hpp"
+#include "life.hpp"
 #include "pluginlib/class_list_macros.hpp"
 
 namespace
@@ -17,13 +18,6 @@ namespace
 using controller_interface::CallbackReturn;
 using controller_interface::return_type;
 using hodyn_msgs::msg::JointMotionTrajectory;
-
-constexpr std::int64_t kTick = 1000000;
-const rclcpp_lifecycle::State kState;
-int failures = 0;
-
-#define CHECK(condition) \
-  if (!(condition)) {++failures; std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);}
 
 /// What the law was asked for last, and what it shall answer.
 struct Law
@@ -65,27 +59,11 @@ struct Kernel
   }
 };
 
-struct Robot
+struct Robot : Life
 {
   Robot()
-  : controller(make_controller()), node(*controller->node)
   {
-    node.time = 1700000000000000000;
     CHECK(controller->on_init() == CallbackReturn::SUCCESS);
-  }
-
-  CallbackReturn configure()
-  {
-    const CallbackReturn result = controller->on_configure(kState);
-    if (result == CallbackReturn::SUCCESS) {
-#if RCLCPP_VERSION_MAJOR < 17
-      references = controller->on_export_reference_interfaces();
-#else
-      references = controller->on_export_reference_interfaces_list();
-      controller->ordered_exported_reference_interfaces_ = references;
-#endif
-    }
-    return result;
   }
 
   CallbackReturn activate(std::size_t states = 4)
@@ -134,8 +112,7 @@ struct Robot
 
   void send(const JointMotionTrajectory & message)
   {
-    std::static_pointer_cast<rclcpp::Subscription<JointMotionTrajectory>>(
-      node.subscriptions.at("~/joint_motion_trajectory"))->callback(message);
+    Life::send(message, "~/joint_motion_trajectory");
   }
 
   /// Whether a trajectory is refused with words.
@@ -154,34 +131,9 @@ struct Robot
     CHECK(response->success);
   }
 
-  void refer(std::size_t i, double value)
-  {
-#if RCLCPP_VERSION_MAJOR < 17
-    references[i].set_value(value);
-#else
-    CHECK(references[i]->set_value(value));
-#endif
-  }
-
-  std::string told()
-  {
-    node.timer->callback();
-    using diagnostic_msgs::msg::DiagnosticArray;
-    const auto publisher = std::static_pointer_cast<rclcpp::Publisher<DiagnosticArray>>(
-      node.publishers.at("/diagnostics"));
-    return publisher->published.empty() ? "" : publisher->published.back().status.at(0).message;
-  }
-
-  std::unique_ptr<controller_interface::ChainableControllerInterface> controller;
-  rclcpp_lifecycle::LifecycleNode & node;
   double torques[2] = {NAN, NAN}, positions[4] = {0.5, -0.5, 0.6, -0.6};
   std::deque<hardware_interface::CommandInterface> commands;
   std::deque<hardware_interface::StateInterface> measured;
-#if RCLCPP_VERSION_MAJOR < 17
-  std::vector<hardware_interface::CommandInterface> references;
-#else
-  std::vector<hardware_interface::CommandInterface::SharedPtr> references;
-#endif
 };
 
 void begins_only_where_it_can()
