@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,16 +31,10 @@ from numpy.typing import ArrayLike
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 from hodyn_ros.control.controller import friction_of, warm_up
-from hodyn_ros.control.guards import (
-    Guards,
-)
-from hodyn_ros.control.kernels import (
-    approach,
-    approach_pole,
-    tracking_law,
-)
+from hodyn_ros.control.guards import Guards
+from hodyn_ros.control.kernels import approach, approach_pole, tracking_law
 from hodyn_ros.control.law import ControlWarning
-from hodyn_ros.control.margins import ControllerWithMargins, noise_rate
+from hodyn_ros.control.margins import ControllerWithMargins, Margins, noise_rate
 from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.control.observer_controller import GUARDS
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -49,7 +44,7 @@ from hodyn_ros.typing import Array
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
 
-_MOST_SENSITIVITY, _FREQUENCIES = 3.0, 80
+_MOST_SENSITIVITY = 3.0
 # Largest rate of torques at rest, standard deviation by the torque limit [1/s], and least decay of
 # errors by the bandwidth, below which a law is practically undamped.
 _MOST_NOISE, _LEAST_DECAY = 5.0, 0.05
@@ -233,38 +228,34 @@ def tracking_controller(
         If an argument cannot be used, or the robot would not be stable with a sensitivity of at
         most 3 at this bandwidth; the message names a bandwidth that would do.
     """
-
-    def make(w: float | None) -> TrackingController:
-        return TrackingController(
-            actuators,
-            sample_period,
-            bandwidth=w,
-            torque_limits=torque_limits,
-            delay=delay,
-            observer=observer,
-            resolution=resolution,
-            guards=guards,
-        )
-
-    law = make(bandwidth)
+    make = partial(
+        TrackingController,
+        actuators,
+        sample_period,
+        torque_limits=torque_limits,
+        delay=delay,
+        resolution=resolution,
+        guards=guards,
+    )
+    law = make(bandwidth=bandwidth, observer=observer)
     warm_up(law.model, law.actuators)
     if law.observer.transmission.is_variable:
         return law
     if bandwidth is None and observer is None and not _is_calm(law):
-        law = make(_largest(law.bandwidth, lambda w: _is_calm(make(w))) or law.bandwidth)
-    if _holds(law):
-        decay = law.margins(frequencies=_FREQUENCIES).decay
-        if decay < _LEAST_DECAY * law.bandwidth:
+        calm = _largest(law.bandwidth, lambda w: _is_calm(make(bandwidth=w)))
+        law = make(bandwidth=calm or law.bandwidth)
+    margins = law.margins()
+    if _holds(margins):
+        if margins.decay < _LEAST_DECAY * law.bandwidth:
             warnings.warn(
-                f'What rings on the springs decays at {decay:.2g} 1/s only, with a bandwidth of '
-                f'{law.bandwidth:.3g} rad/s: they are too stiff to be damped at this sample rate. '
-                'Their own damping, which nobody knows here, has to do it.',
+                f'What rings on the springs decays at {margins.decay:.2g} 1/s only, with a '
+                f'bandwidth of {law.bandwidth:.3g} rad/s: they are too stiff to be damped at this '
+                'sample rate. Their own damping, which nobody knows here, has to do it.',
                 ControlWarning,
                 stacklevel=2,
             )
         return law
-    observer = None
-    best = _largest(law.bandwidth, lambda w: _holds(make(w)))
+    best = _largest(law.bandwidth, lambda w: _holds(make(bandwidth=w).margins()))
     advice = (
         f'{best:.2g} rad/s would do.'
         if best
@@ -294,7 +285,6 @@ def _is_calm(law: TrackingController) -> bool:
     return bool((noise_rate(law) <= _MOST_NOISE * law.torque_limits).all())
 
 
-def _holds(law: TrackingController) -> bool:
+def _holds(margins: Margins) -> bool:
     """Whether a law is stable with a sensitivity of at most 3, in the middle of the range."""
-    margins = law.margins(frequencies=_FREQUENCIES)
     return margins.decay > 0.0 and float(margins.sensitivity.max()) <= _MOST_SENSITIVITY
