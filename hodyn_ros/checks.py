@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.typing import Array as Array
+from hodyn_ros.typing import Array
 
 T = TypeVar('T', bound=np.generic)
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy import empty
 
-from hodyn_ros.checks import MOST_DERIVATIVES, Array
+from hodyn_ros.checks import MOST_DERIVATIVES
 from hodyn_ros.engine.program import FORWARD, ProgramTooLong, RobotProgram
 from hodyn_ros.engine.requests import (
     CLOSING,
@@ -38,6 +38,7 @@ from hodyn_ros.engine.requests import (
 from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.model.mechanism import Mechanism
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel

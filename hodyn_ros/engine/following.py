@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hodyn_ros.checks import Array
 from hodyn_ros.model.loops import LARGEST_STEP, TOLERANCE
+from hodyn_ros.typing import Array
 
 Vector = Array
 Index = Any

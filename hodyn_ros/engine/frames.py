@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.engine.bodies import Angle, Body, JointFrame
 from hodyn_ros.engine.vectors import Matrix, Vector
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import pitches
 from hodyn_ros.model.mechanism import BASE, Mechanism
+from hodyn_ros.typing import Array
 
 # Entries of a rotation, or of a vector relative to the robot's size, that are this small are
 # rounding of the frame changes, and are zero in truth.

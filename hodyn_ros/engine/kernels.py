@@ -13,7 +13,6 @@ import numpy as np
 from llvmlite import ir
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
 from hodyn_ros.engine import calls, llvm_tree
 from hodyn_ros.engine.calls import ArrayArgument
 from hodyn_ros.engine.code_cache import LoadedCode, vector_width
@@ -25,6 +24,7 @@ from hodyn_ros.engine.llvm_robot import RobotCode
 from hodyn_ros.engine.program import RobotProgram
 from hodyn_ros.engine.walker import Loops, constants
 from hodyn_ros.model.mechanism import Mechanism
+from hodyn_ros.typing import Array
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.engine.bodies import NO_LOAD, JointMotion, Load
 from hodyn_ros.engine.efforts import RigidBodies, recorded_friction
 from hodyn_ros.engine.frames import frames_of, position, rotation, vector, without_rounding
@@ -44,6 +43,7 @@ from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, derivative
 from hodyn_ros.model.loops import LARGEST_ERROR
 from hodyn_ros.model.mechanism import BASE, Mechanism
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.model.loops import Loop

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.engine.program import SINGULAR, RobotProgram, StraightLineProgram
 from hodyn_ros.lie.jets import FUNCTIONS
+from hodyn_ros.typing import Array
 
 # Samples that floats compute sooner than arrays.
 FEW = 6

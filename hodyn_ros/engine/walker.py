@@ -16,13 +16,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.engine.bodies import Body, JointFrame, JointMotion
 from hodyn_ros.engine.frames import Frames
 from hodyn_ros.engine.program import Recorder, StraightLineProgram
 from hodyn_ros.engine.vectors import ZERO, Number, Vector
 from hodyn_ros.lie.jets import Jet, derivative
 from hodyn_ros.model.mechanism import BASE, Mechanism
+from hodyn_ros.typing import Array
 
 State = TypeVar('State')
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, JointNameError
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.messages import (
@@ -35,6 +34,7 @@ from hodyn_ros.files.samples import (
     waypoint_samples,
 )
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 STORAGES = {'mcap': '.mcap', 'sqlite3': '.db3'}
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME, WORDS, FileQuantity, Word
 from hodyn_ros.files.samples import SOURCES, Samples, first_known
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.dynamics.wrenches import Wrench

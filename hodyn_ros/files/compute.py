@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.files.derivatives import (
@@ -23,6 +23,7 @@ from hodyn_ros.files.quantities import EFFORT, MOTION, MOTOR_ARRAYS
 from hodyn_ros.files.samples import Samples, known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array, check_choice, checked_number
+from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.errors import MotionError, TrajectoryError
 from hodyn_ros.files.inspection import (
     Inspected,
@@ -31,6 +31,7 @@ from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.smoother import Smoother, runs
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 from hodyn_ros.trajectory.waypoints import STANDSTILL, Waypoints, divided_times
+from hodyn_ros.typing import Array
 
 _RATE = 100.0  # samples per second between waypoints, if nothing else is asked for [Hz]
 _SPLINE_ORDERS = 5  # of the motion of a spline: position to snap

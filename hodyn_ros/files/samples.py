@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, first_true
+from hodyn_ros.checks import first_true
 from hodyn_ros.display import Column, Table
 from hodyn_ros.errors import FileError, JointNameError, MotionError
 from hodyn_ros.files.quantities import MOTOR_ARRAYS, QUANTITIES
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion

@@ -13,7 +13,6 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.columns import TableFile, WrittenTable, samples_of, table_of
 from hodyn_ros.files.formats import Format, Wanted
@@ -22,6 +21,7 @@ from hodyn_ros.files.quantities import QUANTITIES, TIME, WORDS, Word
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module
+from hodyn_ros.typing import Array
 
 _NUMBER = re.compile(r'\s*(?:[-+]?\d[\d.]*(?:[eE][-+]?\d+)?|nan)\s*')
 _DELIMITERS = ',;\t '

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.checks import Array
 from hodyn_ros.display import Answer, Column, Table, shown
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.identification.doubt import Explanation
@@ -34,6 +33,7 @@ from hodyn_ros.identification.recording import (
 )
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import FRICTION, listed, percent
+from hodyn_ros.typing import Array
 
 BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
 """Frequencies between which residuals are added up [Hz]."""

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.resources import optional_import_module
+from hodyn_ros.typing import Array
 
 _LEAST_EIGENVALUE = 1e-5  # of pseudo-inertias, relative to the given body
 _RADIUS = 0.1  # m, of gyration where nothing is given

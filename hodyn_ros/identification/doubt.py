@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.identification.hypotheses import Trial, Trials
 from hodyn_ros.identification.recording import Flags
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.identification.estimation import Estimation

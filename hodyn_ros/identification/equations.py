@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.drives import RigidDrive, SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.dynamics.regressor import BODY_PARAMETERS, payload_in_body, regressor
@@ -34,6 +33,7 @@ from hodyn_ros.kinematics.closed_loops import within_reach
 from hodyn_ros.model.friction import Coulomb, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import GROUPS, SPRING, listed
+from hodyn_ros.typing import Array
 
 Places = NDArray[np.intp]
 

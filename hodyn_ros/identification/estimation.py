@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.equations import (
     NONLINEAR,
@@ -28,6 +27,7 @@ from hodyn_ros.identification.equations import (
 from hodyn_ros.identification.gram import Gram
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.names import FRICTION, listed, number
+from hodyn_ros.typing import Array
 
 # Of all rows; without delay; last step over deviations.
 _PASSES, _HELD, _SETTLED = (10, 3, 0.02)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.drives import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, Spring
-from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
+from hodyn_ros.checks import check_choice, checked_number, finite_array
 from hodyn_ros.display import shown
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import (
@@ -40,6 +40,7 @@ from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.retiming.robot_limits import RobotLimits, refuse_extremes
 from hodyn_ros.retiming.scaling import check_of
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
+from hodyn_ros.typing import Array
 
 _GROUPS = {
     'bodies': ('bodies', 'armature', 'viscous', 'coulomb', 'offset'),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hodyn_ros.checks import Array
+from hodyn_ros.typing import Array
 
 _CUT = 1e-10  # of squared columns of length 1 that others do not explain
 

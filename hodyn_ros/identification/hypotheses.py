@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.identification.equations import Places, Rows
 from hodyn_ros.identification.gram import Gram
@@ -24,6 +23,7 @@ from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.identification.estimation import Estimation

@@ -12,7 +12,7 @@ import numpy as np
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.drives import Actuator, RigidDrive, SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
 from hodyn_ros.identification.doubt import Doubt, doubted
@@ -43,6 +43,7 @@ from hodyn_ros.model.friction import (
 from hodyn_ros.model.inertia import Payload, inertia_parts, parametric_inertia
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.names import FRICTION, SPRING
+from hodyn_ros.typing import Array
 
 DEFAULT = ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'delay')
 DEFAULT_OF_SPRINGS = ('stiffness', 'damping')

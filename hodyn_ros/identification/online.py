@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.regressor import payload_in_body, regressor
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -24,6 +24,7 @@ from hodyn_ros.errors import IdentificationError, JointNameError, MotionError
 from hodyn_ros.model.friction import Coulomb
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 _PAYLOAD = tuple(
     f'payload.{name}' for name in ('mass', *(f'first_moment_{k}' for k in 'xyz'))

@@ -22,7 +22,6 @@ import yaml
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.actuators.config import FRICTION, LIMITS, SPRINGS
 from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, IdentificationError, ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model import inertia
@@ -35,6 +34,7 @@ from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.model.urdf_writer import inertial_element
 from hodyn_ros.model.violations import EXTRA_QUANTITIES
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 Description = str | bytes | os.PathLike[str]
 

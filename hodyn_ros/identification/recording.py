@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files.files import read_motion
 from hodyn_ros.files.inspection import inspect
@@ -24,6 +23,7 @@ from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.trajectory.differences import noise_of
+from hodyn_ros.typing import Array
 
 Flags = NDArray[np.bool_]
 Law = Callable[[Array], Array]

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.checks import Array
 from hodyn_ros.display import Answer, Column, Table, shown
 from hodyn_ros.identification.doubt import Doubt
 from hodyn_ros.identification.equations import Parameter
@@ -18,6 +17,7 @@ from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import number, percent
+from hodyn_ros.typing import Array
 
 _KINDS = {
     'effort': 'torques of the joints',

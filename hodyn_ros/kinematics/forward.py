@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, check_choice
+from hodyn_ros.checks import check_choice
 from hodyn_ros.engine.engine import compute, quick
 from hodyn_ros.engine.requests import LINK, KernelRequest
 from hodyn_ros.errors import HodynError
@@ -16,6 +16,7 @@ from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.motions import checked_motion, link_or_tip
 from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import EXPRESSIONS
+from hodyn_ros.typing import Array
 
 
 class LinkMotion(NamedTuple):

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import (
     HodynError,
     InverseKinematicsError,
@@ -46,6 +46,7 @@ from hodyn_ros.kinematics.redundancy import (
 )
 from hodyn_ros.lie import so3
 from hodyn_ros.model.mechanism import Mechanism
+from hodyn_ros.typing import Array
 
 LONGEST_STEP = (
     0.8  # in units of the joints: 0.8 rad, or 0.8 times the characteristic length

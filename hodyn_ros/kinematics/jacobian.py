@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, check_choice
+from hodyn_ros.checks import check_choice
 from hodyn_ros.engine.engine import compute, quick
 from hodyn_ros.engine.requests import JACOBIAN, KernelRequest
 from hodyn_ros.errors import HodynError
@@ -13,6 +13,7 @@ from hodyn_ros.kinematics.motions import checked_motion, checked_result, link_or
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import EXPRESSIONS
+from hodyn_ros.typing import Array
 
 
 def jacobian(

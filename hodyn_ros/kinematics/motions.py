@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import (
     MOST_DERIVATIVES,
-    Array,
     check_choice,
     exact_poses,
     finite_array,
@@ -18,6 +17,7 @@ from hodyn_ros.checks import (
 from hodyn_ros.errors import HodynError, ModelError, MotionError
 from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import EXPRESSIONS, listed
+from hodyn_ros.typing import Array
 
 
 def motion_array(model: Mechanism, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:

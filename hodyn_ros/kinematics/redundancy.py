@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, finite_array
+from hodyn_ros.checks import finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
 from hodyn_ros.kinematics.closed_loops import within_reach
 from hodyn_ros.kinematics.jacobian import pose_and_jacobian
@@ -28,6 +28,7 @@ from hodyn_ros.lie import Jet, jets
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 TASK_ROWS = ('rx', 'ry', 'rz', 'x', 'y', 'z')
 """Rows of the hybrid twist: rotation about and translation along the axes of the base link."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
 from hodyn_ros.lie import so3
 from hodyn_ros.lie.so3 import cross, hat
+from hodyn_ros.typing import Array
 
 # A change of frames leaves rounding in the product of axis and moment of a zero-pitch screw.
 PITCH_TOLERANCE = 1e-12

@@ -25,7 +25,6 @@ from hodyn_msgs.msg import (
     WrenchMotion,
 )
 from hodyn_msgs.srv import SetPayload
-from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -48,8 +47,7 @@ from hodyn_ros.streams.signals import continued
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.waypoints import Waypoints, checked_times
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')

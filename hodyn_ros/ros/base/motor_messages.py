@@ -11,11 +11,11 @@ from hodyn_msgs.msg import MotorReference, MotorTrajectory, StiffnessMotion
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.limits import spring_deflections
 from hodyn_ros.actuators.motors import MotorMotion
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.names import listed
 from hodyn_ros.ros.base.conversions import along, check_finite, fill, flat, read_rows
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.typing import Array
 
 POSITION_FIELDS = ('position', 'velocity', 'acceleration')
 TORQUE_FIELDS = ('torque', 'torque_dot')

@@ -26,7 +26,6 @@ from hodyn_msgs.msg import (
     WrenchMotion,
 )
 from hodyn_msgs.srv import SetFriction, SetPayload
-from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -96,9 +95,7 @@ from hodyn_ros.streams.robot import Robot, drives_of, without_limits
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
 from hodyn_ros.streams.wrenches import check_target
 from hodyn_ros.trajectory.estimator import Estimate
-
-Array = NDArray[np.float64]
-
+from hodyn_ros.typing import Array
 
 _FAR_AHEAD = 60 * NANOSECONDS  # a stamp, such as of another clock
 _WARNING_PERIOD = 10.0  # s

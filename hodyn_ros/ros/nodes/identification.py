@@ -10,13 +10,13 @@ from hodyn_msgs.srv import SetPayload
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError
 from hodyn_ros.ros.base.conversions import time_message, values_of
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.streams.identification import OnlineParameters
+from hodyn_ros.typing import Array
 
 
 class OnlineIdentification(OnlineParameters):

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
-from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
@@ -48,8 +47,7 @@ from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
 from hodyn_ros.streams.robot import DESCRIPTION, actuators_config
 from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 COMMAND, POSITION, STIFFNESS = 'motor_command', 'initial_position', 'initial_stiffness'
 SLOW = 0.5  # of real time

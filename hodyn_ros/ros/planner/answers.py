@@ -19,7 +19,6 @@ from hodyn_msgs.msg import (
     WrenchMotion,
 )
 from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory
-from numpy.typing import NDArray
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory
 
@@ -77,11 +76,10 @@ from hodyn_ros.trajectory.planning import (
     waypoints_in_order,
 )
 from hodyn_ros.trajectory.waypoints import Waypoints, checked_times
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base.node_settings import NodeSettings
-
-Array = NDArray[np.float64]
 
 Response = ComputeInverseDynamics.Response
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from builtin_interfaces.msg import Duration
-from numpy.typing import NDArray
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -19,6 +18,7 @@ from hodyn_ros.ros.base.conversions import time_message
 from hodyn_ros.streams.motion_stream import LEAD_IN
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rclpy.node import Node
 
     from hodyn_ros.ros.base.node_settings import NodeSettings
-
-Array = NDArray[np.float64]
 
 # Effort that is worth a word if a controller drops it [N m] or [N].
 _NOTICEABLE = 0.1

@@ -9,7 +9,7 @@ from hodyn_msgs.srv import RetimeTrajectory
 
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.analysis.sampling import controller_trajectory
-from hodyn_ros.checks import Array, check_choice, checked_number
+from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import HodynError, JointNameError, RequestError
 from hodyn_ros.model.limits import MAGNITUDES, MotionLimits
@@ -23,6 +23,7 @@ from hodyn_ros.ros.planner.answers import LEFT_OUT, MOST_SAMPLES, error_code
 from hodyn_ros.ros.planner.controllers import controller_message
 from hodyn_ros.streams.robot import Robot, ready, without_limits
 from hodyn_ros.trajectory.planning import plan_motion
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base.node_settings import NodeSettings
