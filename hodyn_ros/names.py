@@ -83,6 +83,23 @@ def name_of(quantity: str) -> str:
     return _NAMES.get(quantity, quantity.replace('_', ' '))
 
 
+def instant(time: float) -> str:
+    """Write a time to tenths of milliseconds; one that counts from long ago to milliseconds.
+
+    Parameters
+    ----------
+    time : float
+        [s]
+
+    Returns
+    -------
+    str
+        Without zeros at its end.
+    """
+    text = f'{time:.{4 if abs(time) < 1e5 else 3}f}'.rstrip('0').rstrip('.')
+    return '0' if text == '-0' else text
+
+
 def number(value: float, digits: int = 4) -> str:
     """Write a number with some significant digits; what is infinite or not known in words.
 

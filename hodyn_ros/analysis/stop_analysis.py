@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from hodyn_ros.analysis.recorded_signals import Signal
 from hodyn_ros.display import Answer, Column, Table
-from hodyn_ros.names import listed, name_of, number
+from hodyn_ros.names import instant, listed, name_of, number
 
 _MOST_CAUSES = 5  # that people see
 _WIDTH, _INDENT = 92, 3 * ' '
@@ -22,22 +22,6 @@ _WHY_UNDECIDED = {
     False: 'the recording does not have it, or its samples are too few or too far apart: {}.',
 }
 """Of what is known, and of what is not."""
-
-
-def instant(time: float) -> str:
-    """Write a time [s] with tenths of milliseconds.
-
-    Parameters
-    ----------
-    time : float
-        [s]
-
-    Returns
-    -------
-    str
-        Without zeros at its end.
-    """
-    return f'{time:.4f}'.rstrip('0').rstrip('.')
 
 
 _EXCEEDED = (

@@ -32,12 +32,11 @@ from hodyn_ros.analysis.stop_analysis import (
     StopAnalysis,
     StopCause,
     Undecided,
-    instant,
 )
 from hodyn_ros.errors import MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import name_of
+from hodyn_ros.names import instant, name_of
 from hodyn_ros.typing import Array
 
 T = TypeVar('T')

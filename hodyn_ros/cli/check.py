@@ -15,7 +15,7 @@ from hodyn_ros import plotting
 from hodyn_ros.analysis.limits import limited, no_limit, unlimited
 from hodyn_ros.analysis.recorded_signals import Recorded
 from hodyn_ros.analysis.stops import find_stop_causes
-from hodyn_ros.cli.output import PICTURES, check_picture, instant, save, show_remarks, span
+from hodyn_ros.cli.output import PICTURES, check_picture, save, show_remarks, span
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
 from hodyn_ros.errors import IdentificationError, RequestError
@@ -26,7 +26,7 @@ from hodyn_ros.files.samples import times_from
 from hodyn_ros.kinematics.loop_states import NEAR, loop_singularity
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Quantity
-from hodyn_ros.names import listed, name_of, number
+from hodyn_ros.names import instant, listed, name_of, number
 
 VIOLATION = 1
 """Exit code if a limit is exceeded."""

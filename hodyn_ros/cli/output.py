@@ -16,7 +16,7 @@ from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Samples
 from hodyn_ros.files.files import replacing
 from hodyn_ros.interrupts import cleaned_up
-from hodyn_ros.names import number
+from hodyn_ros.names import instant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,21 +26,6 @@ PICTURES = ('.png', '.pdf', '.svg')
 PAGES = ('.html', '.htm')
 """Suffixes of reports."""
 _DPI = 120  # pixels per inch
-
-
-def instant(time: float) -> str:
-    """Write a time [s]; one that counts from long ago keeps its milliseconds.
-
-    Parameters
-    ----------
-    time : float
-        [s]
-
-    Returns
-    -------
-    str
-    """
-    return number(time) if abs(time) < 1e5 else f'{time:.3f}'
 
 
 def span(samples: Samples) -> str:

@@ -238,10 +238,10 @@ def test_demo_writes_the_motion_of_the_picture_of_the_readme(tmp_path, capsys):
 
 def test_times_that_count_from_long_ago_keep_their_digits(tmp_path, capsys):
     times = np.linspace(0.0, 2.0, 81)
-    path = write_table(tmp_path / 'stamped.csv', 1.7e9 + times, swinging(times))
+    path = write_table(tmp_path / 'stamped.csv', 1.7e9 + 0.125 + times, swinging(times))
     for words in (('check',), ('compute',)):
         _, out, _ = call(capsys, *words, 'two_link', path)
-        assert 'from 1700000000.000 s to 1700000002.000 s' in out
+        assert 'from 1700000000.125 s to 1700000002.125 s' in out
 
 
 @pytest.mark.parametrize('name', ['compute', 'check', 'retime'])
