@@ -351,8 +351,8 @@ def _smoothest(times: Array, values: Array, fixed: Flags) -> Array:
         for first, end in plain:
             states = expansions[first - 1, 1, :ORDER], expansions[end, 0, :ORDER]
             knots = slice(first, end + 1)
-            expansions[first:end] = _interpolated(
-                times[knots] / unit, values[knots, 0], *states
+            _interpolate(
+                times[knots] / unit, values[knots, 0], *states, expansions[first:end]
             )
         expansions *= units
     return expansions
@@ -370,8 +370,10 @@ def _plain_parts(durations: Array, fixed: Flags) -> list[tuple[int, int]]:
     ]
 
 
-def _interpolated(times: Array, positions: Array, start: Array, end: Array) -> Array:
-    """Expansions of the smoothest motion through positions (N, n) between two states (5, n).
+def _interpolate(
+    times: Array, positions: Array, start: Array, end: Array, expansions: Array
+) -> None:
+    """Write expansions of the smoothest motion through positions (N, n) between states (5, n).
 
     It is the B-spline of degree 9 with the knots there, a fifth of the work of `_solved`.
     """
@@ -379,13 +381,11 @@ def _interpolated(times: Array, positions: Array, start: Array, end: Array) -> A
 
     sides = [[(k, state[k]) for k in range(1, ORDER)] for state in (start, end)]
     spline = make_interp_spline(times, positions, DEGREE, bc_type=sides)
-    expansions = np.empty((len(times) - 1, 2, 2 * ORDER, positions.shape[1]))
     for k in range(DEGREE):
         known = spline(times, k) if k else positions
         expansions[:, 0, k], expansions[:, 1, k] = known[:-1], known[1:]
     expansions[:, :, DEGREE] = (np.diff(known, axis=0) / np.diff(times)[:, None])[:, None]
     expansions[0, 0, :ORDER], expansions[-1, 1, :ORDER] = start, end
-    return expansions
 
 
 def _solved(durations: Array, values: Array, fixed: Flags) -> Array:
