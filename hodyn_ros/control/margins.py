@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm, solve_discrete_lyapunov
 
+from hodyn_ros.checks import checked_number
 from hodyn_ros.control.observer_controller import ObserverController
 from hodyn_ros.control.values import middle_of_range
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
+from hodyn_ros.errors import ControlError
 from hodyn_ros.typing import Array
 
 _STEP = 1e-5  # of numerical differentiation
-# Frequencies that are looked at, evenly spaced on a logarithmic scale: the lowest [rad/s], up to
-# half of the sampling frequency, and how many.
-_SLOWEST, _FREQUENCIES = 1.0, 80
+_SLOWEST = 1.0  # rad/s, of the frequencies that are looked at
 
 
 class Margins(NamedTuple):
@@ -70,6 +70,7 @@ class ControllerWithMargins(ObserverController):
         self,
         position: ArrayLike | None = None,
         stiffness: Mapping[str, ArrayLike] | None = None,
+        frequencies: int = 400,
     ) -> Margins:
         """By how much the loop of each motor may be wrong, before a robot is switched on.
 
@@ -79,6 +80,9 @@ class ControllerWithMargins(ObserverController):
             Where the links rest [rad] or [m]; by default in the middle of their range.
         stiffness : mapping of joint name to array-like, shape (3,), optional
             As for `evaluate`.
+        frequencies : int
+            How many are looked at, evenly spaced on a logarithmic scale, from 1 rad/s to half of
+            the sampling frequency: with few of them, narrow resonances are missed.
 
         Returns
         -------
@@ -87,11 +91,16 @@ class ControllerWithMargins(ObserverController):
 
         Raises
         ------
+        ControlError
+            If `frequencies` is no whole number from 2 on.
         MotionError
             If the position has a wrong shape or is not finite.
         """
+        count = checked_number(
+            'The number of frequencies', frequencies, ControlError, least=2, whole=True
+        )
         loop, T = _closed_loop(self, position, stiffness), self.sample_period
-        w = np.geomspace(_SLOWEST, np.pi / T, _FREQUENCIES)
+        w = np.geomspace(_SLOWEST, np.pi / T, int(count))
         resolvent = np.exp(1j * w * T)[:, None, None] * np.eye(len(loop.A)) - loop.A
         S = 1.0 + np.diagonal(loop.C @ np.linalg.solve(resolvent, loop.added), 0, 1, 2)
         return Margins(

@@ -44,7 +44,7 @@ from hodyn_ros.typing import Array
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
 
-_MOST_SENSITIVITY = 3.0
+_MOST_SENSITIVITY, _FREQUENCIES = 3.0, 80
 # Largest rate of torques at rest, standard deviation by the torque limit [1/s], and least decay of
 # errors by the bandwidth, below which a law is practically undamped.
 _MOST_NOISE, _LEAST_DECAY = 5.0, 0.05
@@ -244,7 +244,7 @@ def tracking_controller(
     if bandwidth is None and observer is None and not _is_calm(law):
         calm = _largest(law.bandwidth, lambda w: _is_calm(make(bandwidth=w)))
         law = make(bandwidth=calm or law.bandwidth)
-    margins = law.margins()
+    margins = law.margins(frequencies=_FREQUENCIES)
     if _holds(margins):
         if margins.decay < _LEAST_DECAY * law.bandwidth:
             warnings.warn(
@@ -255,7 +255,11 @@ def tracking_controller(
                 stacklevel=2,
             )
         return law
-    best = _largest(law.bandwidth, lambda w: _holds(make(bandwidth=w).margins()))
+
+    def would_do(w: float) -> bool:
+        return _holds(make(bandwidth=w).margins(frequencies=_FREQUENCIES))
+
+    best = _largest(law.bandwidth, would_do)
     advice = (
         f'{best:.2g} rad/s would do.'
         if best

@@ -110,7 +110,7 @@ def test_bandwidth_beyond_the_sample_time_is_refused(panda, bandwidth):
 
 def test_margins_refuse_what_they_cannot_use(panda):
     controller = law(panda)
-    for options in ({'position': [0.0]}, {'position': [np.nan] * 7}):
+    for options in ({'position': [0.0]}, {'position': [np.nan] * 7}, {'frequencies': 1}):
         with pytest.raises(HodynError):
             controller.margins(**options)
 
