@@ -5,12 +5,12 @@ deviations and makes a model of them, and `described` and `write_parameters` wri
 nodes take.
 """
 
+from hodyn_ros.dynamics.online_estimation import OnlineEstimator, ParameterEstimate
 from hodyn_ros.identification.compare import BANDS, Comparison, compare
 from hodyn_ros.identification.doubt import Doubt, Explanation
 from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.identification.excitation import Excitation, excite
 from hodyn_ros.identification.identify import identify
-from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.identification.outputs import (
     actuator_config,
     described,

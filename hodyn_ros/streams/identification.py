@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hodyn_ros.dynamics.online_estimation import OnlineEstimator, ParameterEstimate
 from hodyn_ros.dynamics.regressor import regressor
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, RequestError
-from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.health import OK, WARN, Report
 from hodyn_ros.streams.preparation import Host
