@@ -27,6 +27,10 @@ from hodyn_ros.typing import Array
 
 _STEP = 1e-5  # of numerical differentiation
 _SLOWEST = 1.0  # rad/s, of the frequencies that are looked at
+# Half width of a resonance, by its frequency, below which a grid may miss it; and where about it,
+# by that width, it is looked at.
+_NARROW, _LEAST_WIDTH = 0.05, 1e-4
+_WIDTHS = np.array([-8.0, -4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0])
 
 
 class Margins(NamedTuple):
@@ -82,7 +86,7 @@ class ControllerWithMargins(ObserverController):
             As for `evaluate`.
         frequencies : int
             How many are looked at, evenly spaced on a logarithmic scale, from 1 rad/s to half of
-            the sampling frequency: with few of them, narrow resonances are missed.
+            the sampling frequency, beside those about narrow resonances.
 
         Returns
         -------
@@ -101,6 +105,7 @@ class ControllerWithMargins(ObserverController):
         )
         loop, T = _closed_loop(self, position, stiffness), self.sample_period
         w = np.geomspace(_SLOWEST, np.pi / T, int(count))
+        w = np.union1d(w, _about_resonances(loop, T))
         resolvent = np.exp(1j * w * T)[:, None, None] * np.eye(len(loop.A)) - loop.A
         S = 1.0 + np.diagonal(loop.C @ np.linalg.solve(resolvent, loop.added), 0, 1, 2)
         return Margins(
@@ -177,6 +182,22 @@ def _closed_loop(
         np.hstack([D @ seen, C]),
         D,
     )
+
+
+def _about_resonances(loop: _ClosedLoop, T: float) -> Array:
+    """Frequencies [rad/s] about the narrow resonances of all loops closed, and of one loop cut.
+
+    Between two frequencies of a grid the gain of a loop may rise above 1 and fall again.
+    """
+    cut = [loop.A - np.outer(*pair) for pair in zip(loop.added.T, loop.C)]
+    factors = np.linalg.eigvals(np.array([loop.A, *cut])).ravel()
+    # Zeros are delays; they do not swing.
+    poles = np.log(factors[np.abs(factors) > 0.0].astype(np.complex128)) / T
+    width, w = np.abs(poles.real), poles.imag
+    narrow = (width < _NARROW * w) & (w > _SLOWEST) & (w < np.pi / T)
+    width, w = np.maximum(width[narrow], _LEAST_WIDTH * w[narrow]), w[narrow]
+    around: Array = (w[:, None] + width[:, None] * _WIDTHS).ravel()
+    return around[(around > _SLOWEST) & (around < np.pi / T)]
 
 
 def _growth(A: Array) -> float:
