@@ -299,7 +299,6 @@ def soak(
         client,
         use_sim_time=True,
         diagnostics_period=1.0,
-        max_waiting_requests=8,
         answer_all=False,
     )
     client.match()

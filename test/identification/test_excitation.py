@@ -117,11 +117,13 @@ def test_springs_see_the_torques_that_pinocchio_computes():
     table = np.linspace(-0.2, 0.2, 200_001)
     delta = np.interp(torque[:, 3], 200.0 * table + 3000.0 * table**3, table)
     linear = torque[:, 1] / 800.0
-    for own, column in (
-        (slice(0, 2), [linear, np.gradient(linear, 1e-3)]),
-        (slice(2, 5), [delta, delta**3, np.gradient(delta, 1e-3)]),
+    of_soft = {'stiffness': delta, 'cubic_stiffness': delta**3}
+    for joint, columns in (
+        ('panda_joint2', {'stiffness': linear, 'damping': np.gradient(linear, 1e-3)}),
+        ('panda_joint4', {**of_soft, 'damping': np.gradient(delta, 1e-3)}),
     ):
-        Y = np.stack(column, axis=1)
+        own = [found.names.index(f'{joint} {name}') for name in columns]
+        Y = np.stack([*columns.values()], axis=1)
         std = NOISE * np.sqrt(np.diag(np.linalg.inv(Y.T @ Y * RATE / 1000.0)))
         np.testing.assert_allclose(found.std[own], std, rtol=0.02)
 
