@@ -349,11 +349,7 @@ def _smoothest(times: Array, values: Array, fixed: Flags) -> Array:
                     expansions[first - 1, 1, :ORDER] = expansions[first, 0, :ORDER]
             done = behind
         for first, end in plain:
-            states = expansions[first - 1, 1, :ORDER], expansions[end, 0, :ORDER]
-            knots = slice(first, end + 1)
-            _interpolate(
-                times[knots] / unit, values[knots, 0], *states, expansions[first:end]
-            )
+            _interpolate(times / unit, values[:, 0], expansions, first, end)
         expansions *= units
     return expansions
 
@@ -371,21 +367,28 @@ def _plain_parts(durations: Array, fixed: Flags) -> list[tuple[int, int]]:
 
 
 def _interpolate(
-    times: Array, positions: Array, start: Array, end: Array, expansions: Array
+    times: Array, positions: Array, expansions: Array, first: int, end: int
 ) -> None:
-    """Write expansions of the smoothest motion through positions (N, n) between states (5, n).
+    """Write the expansions of the smoothest motion amid positions alone.
 
-    It is the B-spline of degree 9 with the knots there, a fifth of the work of `_solved`.
+    It is the B-spline of degree 9 with the knots there, a fifth of the work of `_solved`. It
+    begins and ends at states that are known outside, so far away that their rounding does not
+    matter.
     """
     from scipy.interpolate import make_interp_spline
 
-    sides = [[(k, state[k]) for k in range(1, ORDER)] for state in (start, end)]
-    spline = make_interp_spline(times, positions, DEGREE, bc_type=sides)
+    start, stop = first - _REACH // 2, end + _REACH // 2
+    states = expansions[start, 0, 1:ORDER], expansions[stop - 1, 1, 1:ORDER]
+    sides = [[*enumerate(state, 1)] for state in states]
+    whole, part = slice(start, stop + 1), times[first : end + 1]
+    spline = make_interp_spline(times[whole], positions[whole], DEGREE, bc_type=sides)
+    written = expansions[first:end]
     for k in range(DEGREE):
-        known = spline(times, k) if k else positions
-        expansions[:, 0, k], expansions[:, 1, k] = known[:-1], known[1:]
-    expansions[:, :, DEGREE] = (np.diff(known, axis=0) / np.diff(times)[:, None])[:, None]
-    expansions[0, 0, :ORDER], expansions[-1, 1, :ORDER] = start, end
+        known = spline(part, k) if k else positions[first : end + 1]
+        written[:, 0, k], written[:, 1, k] = known[:-1], known[1:]
+    written[:, :, DEGREE] = (np.diff(known, axis=0) / np.diff(part)[:, None])[:, None]
+    written[0, 0, :ORDER] = expansions[first - 1, 1, :ORDER]
+    written[-1, 1, :ORDER] = expansions[end, 0, :ORDER]
 
 
 def _solved(durations: Array, values: Array, fixed: Flags) -> Array:

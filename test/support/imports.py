@@ -1,6 +1,7 @@
 """Imports inside the package, as the code states them."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / 'hodyn_ros'
@@ -23,7 +24,8 @@ LAYERS = [
     {'engine'},
     {'model', 'trajectory'},
     {'lie'},
-    {'display', 'names', 'resources'},
+    {'display', 'resources'},
+    {'names'},
     {'checks', 'errors', 'interrupts', 'launching'},
     {'typing', 'units'},
 ]
@@ -54,16 +56,28 @@ def find_modules(root):
     return modules
 
 
-class _WithoutTypeChecking(ast.NodeTransformer):
-    def visit_If(self, node):
-        return None if ast.unparse(node.test).endswith('TYPE_CHECKING') else node
+@cache
+def _tree(path):
+    return ast.parse(path.read_text(), str(path))
+
+
+def _nodes(tree, type_checking):
+    """All nodes of a tree, but those for types alone unless they are asked for."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        is_for_types = isinstance(node, ast.If) and ast.unparse(node.test).endswith(
+            'TYPE_CHECKING'
+        )
+        if type_checking or not is_for_types:
+            waiting += ast.iter_child_nodes(node)
 
 
 def find_imports(name, path, modules, type_checking=True):
     """Dotted names that a module imports anywhere in its code, as precisely as can be told."""
     package = name if path.name == '__init__.py' else name.rpartition('.')[0]
-    tree = ast.parse(path.read_text(), str(path))
-    for node in ast.walk(tree if type_checking else _WithoutTypeChecking().visit(tree)):
+    for node in _nodes(_tree(path), type_checking):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -76,8 +90,9 @@ def find_imports(name, path, modules, type_checking=True):
                 yield submodule if submodule in modules else base
         elif (
             isinstance(node, ast.Call)
-            and ast.unparse(node.func).endswith(('import_module', '__import__'))
             and node.args
+            and isinstance(node.func, (ast.Name, ast.Attribute))
+            and ast.unparse(node.func).endswith(('import_module', '__import__'))
             and isinstance(node.args[0], ast.Constant)
         ):
             yield str(node.args[0].value)
