@@ -146,7 +146,7 @@ OF_OS = ('exec', 'popen', 'posix_spawn', 'spawn', 'startfile', 'system')
 MAY = {
     '': {'fdopen', 'importlib', 'read_bytes'},
     'codegen': {'read_bytes', 'read_text', 'write_text'},
-    'engine': {'ctypes', 'read_bytes'},
+    'engine': {'ctypes', 'importlib', 'read_bytes'},
     'model': {'importlib', 'read_bytes', 'read_text', 'subprocess', 'urllib', 'yaml'},
     'ros': {'fdopen', 'pickle', 'read_text', 'subprocess'},
     'streams': {'importlib', 'read_text'},
