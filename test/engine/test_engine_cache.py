@@ -11,7 +11,6 @@ from support.engine_cases import needs_compiler
 from support.processes import run_python
 
 import hodyn_ros
-from hodyn_ros import RobotModel
 
 URDF = str(Path(__file__).resolve().parents[2] / 'urdf' / 'two_link.urdf')
 SCRIPT = """
@@ -100,40 +99,52 @@ def test_no_machine_code_is_taken_from_where_everyone_can_write(tmp_path, name):
     assert not list(tmp_path.rglob('*.nbi'))
 
 
+# In a process of its own: what others still compile would come into the same cache.
+EVICTING = """
+import os, sys
+from pathlib import Path
+from hodyn_ros import RobotModel
+from hodyn_ros.engine import code_cache
+
+# The code of calls, which all robots share, has another place.
+RobotModel.from_urdf('panda').warm_up(0)
+os.environ['NUMBA_CACHE_DIR'] = sys.argv[1]
+folder = Path(sys.argv[1]) / 'hodyn_ros'
+
+def cached():
+    return set(folder.glob('*.o')) if folder.exists() else set()
+
+def use(k):
+    # Files that a new model, whose code is its own, has after it was warmed up.
+    panda = RobotModel.from_urdf('panda').with_armature({'panda_joint1': 0.1 * k})
+    before = cached()
+    panda.warm_up(0)
+    return cached() - before
+
+first = use(0)
+foreign = [folder / 'program.o', folder / 'notes.txt']
+for path in foreign:
+    path.write_text('not of this package')
+abandoned = folder / 'hodyn_abc.tmp'  # by a process that was killed
+abandoned.write_text('half')
+os.utime(abandoned, (0, 0))
+code_cache.CACHE_SIZE = int(3.5 * sum(path.stat().st_size for path in first))
+second = use(1)
+for k in range(2, 6):
+    made = use(k)
+    assert made and all(path.exists() for path in made)
+    assert not use(0)  # it is in the cache, and has been used
+    entries = cached() - set(foreign)
+    assert sum(path.stat().st_size for path in entries) <= code_cache.CACHE_SIZE
+assert all(path.exists() for path in (*first, *foreign))
+assert not any(path.exists() for path in (*second, abandoned))
+print('kept', len(first))
+"""
+
+
 @needs_compiler
-def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path, monkeypatch):
-    from hodyn_ros.engine import code_cache
-
-    # The code of calls, which all robots share, has another place.
-    RobotModel.from_urdf('panda').warm_up(0)
-    monkeypatch.setenv('NUMBA_CACHE_DIR', str(tmp_path))
-    folder = tmp_path / 'hodyn_ros'
-
-    def use(k):
-        """Files that a new model, whose code is its own, has after it was warmed up."""
-        panda = RobotModel.from_urdf('panda').with_armature({'panda_joint1': 0.1 * k})
-        before = set(cached(tmp_path)) if folder.exists() else set()
-        panda.warm_up(0)
-        return set(cached(tmp_path)) - before
-
-    first = use(0)
-    foreign = [folder / 'program.o', folder / 'notes.txt']
-    for path in foreign:
-        path.write_text('not of this package')
-    abandoned = folder / 'hodyn_abc.tmp'  # by a process that was killed
-    abandoned.write_text('half')
-    os.utime(abandoned, (0, 0))
-    each = sum(path.stat().st_size for path in first)
-    monkeypatch.setattr(code_cache, 'CACHE_SIZE', int(3.5 * each))
-    second = use(1)
-    for k in range(2, 6):
-        made = use(k)
-        assert made and all(path.exists() for path in made)
-        assert not use(0)  # it is in the cache, and has been used
-        entries = [path for path in cached(tmp_path) if path not in foreign]
-        assert sum(path.stat().st_size for path in entries) <= code_cache.CACHE_SIZE
-    assert all(path.exists() for path in (*first, *foreign))
-    assert not any(path.exists() for path in (*second, abandoned))
+def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path):
+    assert run_python(EVICTING, str(tmp_path))[0].startswith('kept ')
 
 
 @needs_compiler
