@@ -348,8 +348,9 @@ def _smoothest(times: Array, values: Array, fixed: Flags) -> Array:
                 if first:
                     expansions[first - 1, 1, :ORDER] = expansions[first, 0, :ORDER]
             done = behind
+        scaled = times / unit
         for first, end in plain:
-            _interpolate(times / unit, values[:, 0], expansions, first, end)
+            _interpolate(scaled, values[:, 0], expansions, first, end)
         expansions *= units
     return expansions
 

@@ -57,6 +57,16 @@ def static_stiffness(case, w, q):
     return 1.0 / np.diagonal(np.linalg.solve(differences[0], -differences[1]))
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize('lead', [0.0, 5e-4])
+def test_exact_linearisation_takes_the_motion_that_the_springs_tell(lead):
+    case, rng = elastic_three_link(), np.random.default_rng(3)
+    law = FlatnessController(case.model, case.actuators, 9.0, lead=lead, torque_limits=1e4)
+    motion, desired = 0.4 * rng.normal(size=(4, 3)), 0.4 * rng.normal(size=(5, 3))
+    torque = law.command_from_motion(desired, motion)
+    np.testing.assert_allclose(law.command(desired, *case.state(motion)), torque, rtol=1e-8)
+
+
 def test_exact_linearisation_warns_of_how_soft_it_is():
     case = panda(STIFFNESS)
     model, actuators = case.model, case.actuators

@@ -293,9 +293,8 @@ class HodynNode(RobotNode[NodeSettings]):
         if before is None or before.description == robot.description:
             return
         if self.stream.timeline and before.model.joint_names == robot.model.joint_names:
-            with suppress(
-                RequestError
-            ):  # so many changes wait that nobody sees one more step
+            # Where so many changes wait already, nobody sees one more step.
+            with suppress(RequestError):
                 start = self._transitions.start(self.now())
                 duration = DESCRIPTION_TRANSITION
                 self._transitions.add(before, robot, start, duration, keeps_past=False)
@@ -313,13 +312,12 @@ class HodynNode(RobotNode[NodeSettings]):
             for link in self._measure(model)
         ]
         self._preparation.request_wrenches()
-        for start in ('limits', 'friction'):
-            others = {joint for joint, *_ in getattr(self.settings, start)}
-            others -= {*model.joint_names}
+        for start, names in (('limits', model.joint_names), ('friction', model.body_names)):
+            others = {joint for joint, *_ in getattr(self.settings, start)} - {*names}
             if others:
                 warnings.append(
                     f'Parameters of {start} for {listed(sorted(others))} have no effect: the '
-                    f'joints of the robot are {listed(model.joint_names)}.'
+                    f'joints of the robot are {listed(names)}.'
                 )
         if remark and remark != self._remark:
             text = f'Efforts are computed without compiled code, which is slower: {remark}.'
