@@ -380,6 +380,9 @@ def _interpolate(
 
     start, stop = first - _REACH // 2, end + _REACH // 2
     states = expansions[start, 0, 1:ORDER], expansions[stop - 1, 1, 1:ORDER]
+    if not np.isfinite(states).all():  # `_check_middles` refuses it
+        expansions[first:end] = np.nan
+        return
     sides = [[*enumerate(state, 1)] for state in states]
     whole, part = slice(start, stop + 1), times[first : end + 1]
     spline = make_interp_spline(times[whole], positions[whole], DEGREE, bc_type=sides)

@@ -286,6 +286,10 @@ NAN = np.nan
             r'start asks for the velocity \[0.0, 0.0\], but the waypoint there has \[1.0, 1.0\]',
         ),
         ((TIMES, [[0.0], [1e308], [-1e308]]), 'cannot be computed in double precision'),
+        (
+            (np.arange(2000.0), 1e308 * np.cos(np.pi * np.arange(2000.0))[:, None]),
+            'cannot be computed in double precision',
+        ),
     ],
 )
 def test_unusable_waypoints_are_refused_with_the_reason(arguments, message):
