@@ -5,7 +5,6 @@ rclpy would drop uncounted what is not UTF-8, and unpack a million names.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,7 +19,7 @@ from hodyn_ros.errors import MessageError, SizeError
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names, unheard_publishers
 from hodyn_ros.ros.base.executor import take_following
-from hodyn_ros.streams.health import LOST
+from hodyn_ros.streams.health import LEFT_OUT, LOST
 from hodyn_ros.streams.robot import DESCRIPTION
 
 try:
@@ -177,15 +176,15 @@ class Input:
                 data, info = following
             # 0: the middleware does not say.
             node.received = info.get('received_timestamp', 0)
-            now = time.time_ns()
-            late, left_out = max(now - (node.received or now), 0), 0
             # Other middleware does not number messages, and ROS 2 before Kilted is silent.
             count, publisher = (
                 info.get('publication_sequence_number'),
                 info.get('publisher_gid'),
             )
             if count is not None and publisher is not None:
-                left_out = max(count - self._numbers.get(publisher['data'], count) - 1, 0)
+                left_out = count - self._numbers.get(publisher['data'], count) - 1
+                if left_out > 0:
+                    health.add(LEFT_OUT, left_out)
                 if len(self._numbers) > _MOST_PUBLISHERS:
                     self._numbers.clear()
                 self._numbers[publisher['data']] = count
@@ -205,10 +204,10 @@ class Input:
                     ) from error
                 topic.take(message)
             except Exception as error:  # a fault of ours must not end the node
-                health.arrived(late, left_out, is_taken=False)
                 node.refuse(topic.name, error, topic.name != 'joint_trajectory')
             else:
-                health.arrived(late, left_out, topic.is_sample)
+                if topic.is_sample:
+                    health.note('received')
         try:
             topic.then()
         except Exception as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -574,7 +575,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if self._mechanism.joint_names:
             self._publish_state(motion, stamp)
         now = self.get_clock().now().nanoseconds
-        self.diagnostics.output.published(time.perf_counter() - begin, (), stamp, now)
+        self.diagnostics.output.published(time.perf_counter() - begin, stamp, now)
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
         if self._motors is not None:
@@ -609,8 +610,9 @@ class HodynNode(RobotNode[NodeSettings]):
             return
         self._motor_publisher.publish(messages.message(motors, stamp, source))
         violations = find_motor_violations(drives.actuators, drives.limits, motors)
-        health.published(
-            0.0, [f'{item.quantity} of {item.joint_name}' for item in violations]
+        health.published()
+        health.exceeded(
+            Counter(f'{item.quantity} of {item.joint_name}' for item in violations)
         )
 
     # Trajectories
