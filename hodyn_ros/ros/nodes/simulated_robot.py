@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
+from hodyn_msgs.msg import ElasticState
 from rclpy.clock import Clock, ClockType
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
@@ -45,6 +46,7 @@ from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.mjcf import INTEGRATORS
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
+from hodyn_ros.streams.inputs import ELASTIC_STATE
 from hodyn_ros.streams.robot import DESCRIPTION, actuators_config
 from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
 from hodyn_ros.typing import Array
@@ -137,7 +139,7 @@ class _Report(NamedTuple):
 
 
 class SimulatedRobot(RobotNode[SimulationSettings]):
-    """Node that publishes joint_states and motor_states and moves by what comes on motor_command.
+    """Node that publishes elastic_state and joint_states and moves by what comes on motor_command.
 
     Parameters
     ----------
@@ -158,7 +160,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         self._start = 0  # time of the first sample [ns]
         self._period = round(settings.sample_period * NANOSECONDS)
         self._joint_publisher = self.advertise(JointState, 'joint_states')
-        self._motor_publisher = self.advertise(JointState, 'motor_states')
+        self._publisher = self.advertise(ElasticState, ELASTIC_STATE)
         self._clock_publisher = None
         if settings.publish_clock:
             self._clock_publisher = self.advertise(ClockMessage, '/clock')
@@ -243,25 +245,27 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         stamp = time_message(self._stamp(robot))
         if self._clock_publisher is not None:
             self._clock_publisher.publish(ClockMessage(clock=stamp))
-        measured = robot.measurement
-        for publisher, names, position, velocity in (
-            (
-                self._motor_publisher,
-                robot.plant.motor_names,
-                measured.theta,
-                measured.thetad,
-            ),
-            (self._joint_publisher, robot.plant.joint_names, measured.q, measured.qd),
+        measured, plant = robot.measurement, robot.plant
+        joints = JointState(
+            name=plant.joint_names,
+            position=flat(measured.q),
+            velocity=flat(measured.qd),
+            effort=flat(measured.spring_torque),
+        )
+        state = ElasticState(
+            joint_names=joints.name,
+            position=joints.position,
+            velocity=joints.velocity,
+            spring_torque=joints.effort,
+            motor_names=plant.motor_names,
+            motor_position=flat(measured.theta),
+            motor_velocity=flat(measured.thetad),
+        )
+        for message, publisher in (
+            (joints, self._joint_publisher),
+            (state, self._publisher),
         ):
-            message = JointState(
-                name=names, position=flat(position), velocity=flat(velocity)
-            )
-            if publisher is self._joint_publisher:
-                message.effort = flat(measured.spring_torque)
-            message.header.stamp, message.header.frame_id = (
-                stamp,
-                robot.plant.model.base_link,
-            )
+            message.header.stamp, message.header.frame_id = stamp, plant.model.base_link
             publisher.publish(message)
 
     def _advance(self, robot: SampledPlant) -> None:
