@@ -222,7 +222,8 @@ class RobotNode(ReceivingNode, Generic[S]):
 
     def now(self) -> int:
         """Time of the node's clock [ns]."""
-        return int(self.get_clock().now().nanoseconds)
+        clock = self.get_clock()
+        return int(clock.now().nanoseconds) if clock.ros_time_is_active else time.time_ns()
 
     def advertise(
         self, kind: type, topic: str, profile: QoSProfile = qos.OUTPUT
