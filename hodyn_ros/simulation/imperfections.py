@@ -25,9 +25,7 @@ PerJoint = Union[float, Mapping[str, float]]  # noqa: UP007
 
 def _number(default: float, meaning: str, **bounds: float) -> Any:
     bounds = bounds or {'least': 0.0}
-    return field(
-        default=default, metadata={'default': default, 'meaning': meaning, **bounds}
-    )
+    return field(default=default, metadata={'meaning': meaning, **bounds})
 
 
 def _by_name(given: PerJoint) -> Mapping[str, float]:
