@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.law import STOPPED, Command
 from hodyn_ros.control.laws import FLOATING, MODES
 from hodyn_ros.control.observer import ObservedState
@@ -310,6 +311,8 @@ class ControlLoop:
     def take_trajectory(self, data: bytes) -> None:
         """Take a trajectory; it also ends a stop, once the robot is at rest.
 
+        An empty one does that also where the robot is led by hand.
+
         Parameters
         ----------
         data : bytes
@@ -323,15 +326,16 @@ class ControlLoop:
             robot or no time, or the message is damaged or too large.
         """
         settings = self._host.settings
-        self._check_led()
         if not settings.measurement_timeout and self.measured is None:
             raise StaleError('There is no measurement yet, whose stamps are the time.')
+        request = request_of(data, settings.planning.max_trajectory_points)
+        if request.data or not self.why:
+            self._check_led()
         if not self.time():  # simulated time has not begun, nor can the motion
             if self._early:
                 report_plan(self._host, Plan(0, None, remarks=(OVERTAKEN,)))
             self._early = data
             return
-        request = request_of(data, settings.planning.max_trajectory_points)
         if not self.preparation.is_under_way:
             self.preparation.ready()
         if self.why:
@@ -566,10 +570,14 @@ class ControlLoop:
             self._suspend(why)
             raise ControlError(self._suspended())
         q, qd, theta, thetad = measured.state
-        known = not (np.isnan(qd).any() or np.isnan(thetad).any())
-        speeds = (qd, thetad) if known else (None, None)
+        if not elapsed or elapsed > Guards.max_gap:
+            # Drivers that take differences are wrong behind a gap, where the law needs them.
+            qd, thetad = (
+                np.clip(speed, -law.too_fast, law.too_fast) for speed in (qd, thetad)
+            )
         command = law.evaluate(
-            *(reference, q, speeds[0], theta, speeds[1], measured.spring_torque),
+            *(reference, q, None if np.isnan(qd).any() else qd),
+            *(theta, None if np.isnan(thetad).any() else thetad, measured.spring_torque),
             elapsed=elapsed,
         )
         self._answered = measured.stamp
@@ -621,10 +629,9 @@ class ControlLoop:
         elapsed : float
             Since the measurement before [s].
         """
-        assert law.guards is not None
         if wrong := self._pace.wrong(law.sample_period):
             return wrong
-        if law.state == STOPPED and elapsed > law.guards.max_gap and self._pace.unrest():
+        if law.state == STOPPED and elapsed > Guards.max_gap and self._pace.unrest():
             return (
                 f'While it was being stopped, no measurement was answered for {elapsed:.3f} s '
                 '(max_gap): none came, or this node was held up.'
