@@ -56,6 +56,9 @@ MakeLaws = Callable[[Host, Robot, Any], 'Laws']
 """Makes what controls a robot by settings; HodynError if nothing can."""
 
 
+_SUSPENDED = 'The robot gets no commands, so that its brakes close: '
+
+
 class ControlStep(NamedTuple):
     """A step of the loop: the command with which a measurement is answered.
 
@@ -123,9 +126,8 @@ class ControlLoop:
         self._early = b''  # trajectory that has come before the simulated time
         self._tracking = self._largest_tracking = 0.0
         self.why, self._stops, self._pace = '', 0, Pace()
-        self._is_suspended = self._is_silent = (
-            False  # nothing is commanded: any more, or just now
-        )
+        # Nothing is commanded any more, or just now.
+        self._is_suspended = self._is_silent = False
         self.stream = MotionStream(
             planner, lambda: host.settings.planning, self._start_state, self._on_planned
         )
@@ -199,13 +201,17 @@ class ControlLoop:
         before = self._host.settings
         self._changed(self.laws, before, settings)
         changes = settings.controller, before.controller
-        if changes[0] != changes[1] and not set(MODES).isdisjoint(changes):
-            self._check_change(self.laws)
-            if before.controller == FLOATING and settings.without_reference != HOLD:
-                raise ControlError(
-                    'A robot that was led by hand has no reference: set without_reference to '
-                    'hold first.'
-                )
+        if changes[0] == changes[1] or set(MODES).isdisjoint(changes):
+            return
+        if self.measured is not None:
+            why = self.why and f'the robot has been stopped: {self.why}'
+            if why := why or self.laws.controller.unrest():
+                raise ControlError(f'The control law is changed at rest, but {why}')
+        if before.controller == FLOATING and settings.without_reference != HOLD:
+            raise ControlError(
+                'A robot that was led by hand has no reference: set without_reference to hold '
+                'first.'
+            )
 
     def on_settings(self, before: Any) -> None:
         """Control with the settings of the host from now on.
@@ -241,14 +247,6 @@ class ControlLoop:
         if isinstance(law, ControlError):
             raise law
         return laws._replace(controller=law)
-
-    def _check_change(self, laws: Laws) -> None:
-        """Refuse another law while the robot moves or has been stopped."""
-        if self.measured is None:
-            return
-        why = self.why and f'the robot has been stopped: {self.why}'
-        if why := why or laws.controller.unrest():
-            raise ControlError(f'The control law is changed at rest, but {why}')
 
     # References
 
@@ -554,21 +552,22 @@ class ControlLoop:
         HodynError
             If there is no command, such as without a reference.
         """
-        law, since = laws.controller, measured.stamp - self._answered
+        law, elapsed = laws.controller, None
+        if not self._is_suspended:
+            try:
+                reference, error = self._reference(law, measured)
+            except StaleError:
+                self._answered = 0  # what is not commanded is no gap
+                raise
+            if self._answered and measured.stamp > self._answered:
+                elapsed = (measured.stamp - self._answered) / NANOSECONDS
+            else:
+                self._restart(law)
+            if why := self._off_pace(law, elapsed or 0.0):
+                self._is_suspended = True
+                self._end_motion(why)
         if self._is_suspended:
-            raise ControlError(self._suspended())
-        try:
-            reference, error = self._reference(law, measured)
-        except StaleError:
-            self._answered = 0  # what is not commanded is no gap
-            raise
-        if not (self._answered and since > 0):
-            self._restart(law)
-            since = 0
-        elapsed = since / NANOSECONDS or None
-        if why := self._off_pace(law, elapsed or 0.0):
-            self._suspend(why)
-            raise ControlError(self._suspended())
+            raise ControlError(_SUSPENDED + self.why)
         q, qd, theta, thetad = measured.state
         if not elapsed or elapsed > Guards.max_gap:
             # Drivers that take differences are wrong behind a gap, where the law needs them.
@@ -582,7 +581,7 @@ class ControlLoop:
         )
         self._answered = measured.stamp
         if law.state == STOPPED and law.reason != self.why:
-            self._end_motion(law.reason, f'The robot is being stopped: {law.reason}')
+            self._end_motion(law.reason)
         return ControlStep(measured.stamp, command, error)
 
     def _reference(
@@ -638,20 +637,11 @@ class ControlLoop:
             )
         return ''
 
-    def _suspend(self, why: str) -> None:
-        """Command nothing more, until a trajectory comes."""
-        self._is_suspended = True
-        self._end_motion(
-            why, f'The robot gets no commands, so that its brakes close: {why}'
-        )
-
-    def _suspended(self) -> str:
-        return f'The robot gets no commands, so that its brakes close: {self.why}'
-
-    def _end_motion(self, why: str, text: str) -> None:
+    def _end_motion(self, why: str) -> None:
         """Note why the robot is stopped, and drop what it was to do."""
         self._stops += not self.why or self._is_suspended
         self.why = why
+        text = (_SUSPENDED if self._is_suspended else 'The robot is being stopped: ') + why
         self._host.get_logger().error(text)
         self.stream.clear(text)
         self.references.clear()
