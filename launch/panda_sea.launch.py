@@ -3,7 +3,7 @@
 The simulated robot publishes what is measured and the clock; the flatness controller answers every
 measurement with motor torques; a reference publisher sends trajectories; the hodyn node computes
 the torques of joints and motors along them. With simulation:=false the first of them is left out,
-and a robot with the topics joint_states, motor_states and motor_command takes its place.
+and a robot with the topics elastic_state and motor_command takes its place.
 """
 
 from pathlib import Path
@@ -55,9 +55,6 @@ ARGUMENTS = (
     ('robot_state_publisher', 'false', 'Also run robot_state_publisher, for displays.'),
 )
 
-# Commands and measurements answer each other: none of them may get lost.
-MEASURED = ('joint_states', 'motor_states')
-
 
 def start_nodes(context):
     """Start the nodes once the values of the arguments are known."""
@@ -75,11 +72,9 @@ def start_nodes(context):
     clock = '/' + (
         value['clock'].strip('/') or '/'.join(filter(None, (namespace, 'clock')))
     )
-    control = {
-        f'qos_overrides.{"/".join(("", *filter(None, (namespace, topic))))}'
-        '.subscription.reliability': 'reliable'
-        for topic in MEASURED
-    }
+    # Commands and measurements answer each other: none of them may get lost.
+    measured = '/'.join(filter(None, (namespace, 'elastic_state')))
+    control = {f'qos_overrides./{measured}.subscription.reliability': 'reliable'}
     if value['controller']:
         control['controller'] = value['controller']
     files = [value['params_file']]

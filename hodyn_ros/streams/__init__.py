@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hodyn_ros.streams.guard import Guard
-from hodyn_ros.streams.inputs import Measured, Pairs, References
+from hodyn_ros.streams.inputs import Measured, References, Stamps
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.motion_stream import Instant, MotionStream, Plan, Request, Task
 from hodyn_ros.streams.timeline import PlannedMotion, State, Timeline
@@ -28,11 +28,11 @@ __all__ = [
     'Instant',
     'Measured',
     'MotionStream',
-    'Pairs',
     'Plan',
     'PlannedMotion',
     'References',
     'Request',
+    'Stamps',
     'State',
     'Task',
     'Timeline',

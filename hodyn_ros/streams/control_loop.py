@@ -7,7 +7,7 @@ stamps, and commands are returned.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,15 @@ from hodyn_ros.errors import ControlError, HodynError, MotionError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.streams import supervisor
 from hodyn_ros.streams.guard import SlowedMotion
-from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, References
+from hodyn_ros.streams.inputs import (
+    ELASTIC_STATE,
+    LATE,
+    RESET,
+    RESET_TIME,
+    Measured,
+    References,
+    Stamps,
+)
 from hodyn_ros.streams.motion_stream import (
     OVERTAKEN,
     TRAJECTORY,
@@ -114,6 +122,7 @@ class ControlLoop:
         self.measured: Measured | None = None
         self._newest: Measured | None = None  # to be answered
         self._answered = 0  # stamp of the measurement that the observer has had [ns]
+        self._stamps = Stamps()
         # The latest, unless there was none for a measurement.
         self._command: Command | None = None
         self._remark = ''
@@ -156,9 +165,7 @@ class ControlLoop:
         """Control a robot from now on; HodynError if there is no controller for it."""
         host, before, names = self._host, self.laws, robot.model.joint_names
         laws = self._make_laws(host, robot, host.settings)
-        if before is not None and before.names == laws.names:
-            laws = laws._replace(pairs=before.pairs)
-        else:
+        if before is None or before.robot.model.joint_names != names:
             self.references.use_joints(names)
         self.laws, self._command = laws, None
         return robot
@@ -224,7 +231,7 @@ class ControlLoop:
         """What controls with other settings; HodynError if nothing can."""
         law = laws.modes.get(after.controller)
         if law is None or replace(after, controller=before.controller) != before:
-            return self._make_laws(self._host, laws.robot, after)._replace(pairs=laws.pairs)
+            return self._make_laws(self._host, laws.robot, after)
         if isinstance(law, ControlError):
             raise law
         return laws._replace(controller=law)
@@ -363,47 +370,16 @@ class ControlLoop:
 
     # Measurements
 
-    def fields(self, topic: str, has_velocity: bool) -> tuple[str, ...]:
-        """Fields that are needed of a measurement.
-
-        Parameters
-        ----------
-        topic : str
-            `LINKS` or `MOTORS`.
-        has_velocity : bool
-            Whether the message has velocities; laws that estimate do without them.
-
-        Returns
-        -------
-        tuple of str
-            position, velocity and effort, of which the latter is that of torque sensors.
-
-        Raises
-        ------
-        ModelError
-            If there is no robot.
-        """
-        estimates = self.ready().controller.estimates
-        fields = ['position']
-        if has_velocity or not estimates:
-            fields.append('velocity')
-        if estimates and self._host.settings.torque_sensors and topic == LINKS:
-            fields.append('effort')
-        return tuple(fields)
-
-    def take(self, topic: str, stamp: int, fields: tuple[str, ...], values: Array) -> str:
+    def take(self, stamp: int, given: Mapping[str, Array]) -> str:
         """Take a measurement.
 
         Parameters
         ----------
-        topic : str
-            `LINKS` or `MOTORS`.
         stamp : int
-            Its time [ns].
-        fields : tuple of str
-            As of `fields`.
-        values : ndarray, shape (len(fields), n)
-            In the order of `Laws.names`.
+            Its time [ns], not zero.
+        given : mapping of str to ndarray, shape (n,)
+            What is measured, by the fields of hodyn_msgs/ElasticState, in the order of the model;
+            laws that estimate need the positions alone.
 
         Returns
         -------
@@ -415,31 +391,59 @@ class ControlLoop:
         ModelError
             If there is no robot.
         MotionError
-            If a value is not finite: the measurement counts as lost.
+            If there is no stamp, something that the law needs is missing, or a value that it uses
+            is not finite: the measurement counts as lost.
         """
-        laws, is_good = self.ready(), np.isfinite(values)
-        if not is_good.all():
-            row, j = np.argwhere(~is_good)[0]
+        if not stamp:
             raise MotionError(
-                f'{topic}: the {fields[row]} of {laws.names[topic][j]} is {values[row, j]:g}; all '
-                'values must be finite.'
+                f'{ELASTIC_STATE}: there is no stamp, which is that of the answer.'
             )
-        if 'velocity' not in fields:
-            values = np.insert(values, 1, np.nan, axis=0)
-        pairs = laws.pairs
-        measured = pairs.take(topic, stamp, values)
-        if measured is not None:
-            self._put_aside(measured)
-        elif pairs.behind:
-            return (
-                f'The stamps of the measurements lie {pairs.behind:.3f} s behind one that was '
-                f'answered. If nothing newer comes for {BEGIN_ANEW_AFTER:.6g} s, the control '
-                'begins anew.'
-            )
-        return ''
+        state, sensed = self._rows(given), None
+        if len(state) > 4:
+            state, sensed = state[:4], state[4]
+        order = self._stamps.judge(stamp)
+        if order != LATE:
+            self._put_aside(Measured(stamp, state, sensed, order == RESET))
+            return ''
+        self._host.diagnostics.dropped(ELASTIC_STATE)
+        behind = self._stamps.behind
+        if not behind:
+            return ''
+        return (
+            f'The stamps of the measurements lie {behind:.3f} s behind one that was answered. If '
+            f'nothing newer comes for {RESET_TIME:.6g} s, the control begins anew.'
+        )
+
+    def _rows(self, given: Mapping[str, Array]) -> Array:
+        """Positions and velocities of links and motors; as a fifth row the used spring torques."""
+        laws, settings = self.ready(), self._host.settings
+        estimates = laws.controller.estimates
+        fields = {'position': True, 'velocity': not estimates}
+        fields |= {f'motor_{field}': needed for field, needed in fields.items()}
+        if estimates and settings.torque_sensors:
+            fields['spring_torque'] = True
+        rows = np.full((len(fields), laws.robot.model.n_joints), np.nan)
+        for row, (field, is_needed) in zip(rows, fields.items()):
+            if field not in given:
+                if is_needed:
+                    raise MotionError(
+                        f'{ELASTIC_STATE}: {field} is empty, but the law needs it.'
+                    )
+                continue
+            row[:] = given[field]
+            bad = np.flatnonzero(~np.isfinite(row))
+            if len(bad):
+                names = (
+                    laws.motor_names if 'motor' in field else laws.robot.model.joint_names
+                )
+                raise MotionError(
+                    f'{ELASTIC_STATE}: the {field} of {names[bad[0]]} is {row[bad[0]]:g}; all '
+                    'values must be finite.'
+                )
+        return rows
 
     def _put_aside(self, measured: Measured) -> None:
-        """Keep a pair of measurements until it is its turn, in place of the one before."""
+        """Keep a measurement until it is its turn, in place of the one before."""
         host = self._host
         if measured.begins_anew:
             host.get_logger().warning(
@@ -449,8 +453,7 @@ class ControlLoop:
             host.diagnostics.time_jumped()
             self.begin_anew('the stamps have gone back')
         if self._newest is not None:
-            for name in (LINKS, MOTORS):
-                host.diagnostics.dropped(name)
+            host.diagnostics.dropped(ELASTIC_STATE)
         self._newest = measured
 
     def begin_anew(self, why: str) -> None:
@@ -465,25 +468,24 @@ class ControlLoop:
         self._answered = 0
         self.supervisor.begin_anew()
         self.references.clear()
-        if self.laws is not None:
-            self.laws.pairs.clear()
+        self._stamps.clear()
         if self.stream.clear(f'Dropped: {why}.'):
             self._host.get_logger().error(f'The running trajectory is stopped: {why}.')
 
     # Commands
 
     def answer_newest(self) -> ControlStep | None:
-        """Answer to the newest pair of those that waited: commands for others come too late.
+        """Answer to the newest measurement that waited: commands for others come too late.
 
         Returns
         -------
         ControlStep or None
-            None if there is no pair.
+            None if there is none.
 
         Raises
         ------
         Exception
-            Any error says that there is no command for the pair; a HodynError, unless it is a
+            Any error says that there is no command for it; a HodynError, unless it is a
             fault of this package.
         """
         measured, self._newest, laws = self._newest, None, self.laws
@@ -523,11 +525,11 @@ class ControlLoop:
         before, self._remark = self._remark, answer.command.remark
         if self._remark and not before:
             self._host.get_logger().warning(self._remark)
-        laws.pairs.answer(answer.stamp)
+        self._stamps.answer(answer.stamp)
         self.supervisor.note_command(answer.stamp, bool(is_limited.any()))
         self._tracking = float(abs(answer.error).max())
         self._largest_tracking = max(self._largest_tracking, self._tracking)
-        return [f'torque of {laws.names[MOTORS][j]}' for j in is_limited.nonzero()[0]]
+        return [f'torque of {laws.motor_names[j]}' for j in is_limited.nonzero()[0]]
 
     def _answer(self, laws: Laws, measured: Measured) -> tuple[Command, Array]:
         """Command for a measurement, and the tracking error.

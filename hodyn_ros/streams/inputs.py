@@ -1,4 +1,4 @@
-"""What a control loop takes: measurements of links and motors in pairs, and the reference.
+"""What a control loop takes: measurements of links and motors, and the reference.
 
 The time of stamps may begin anew; the reference is of trajectories, a stream, or of rest.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from hodyn_ros.streams.guard import SlowedMotion
 
 
-LINKS, MOTORS = 'joint_states', 'motor_states'
+ELASTIC_STATE = 'elastic_state'  # topic of the measurements
 
-MOST_WAITING = 64  # measurements without their other half
+# Older stamps are dropped as late. If only older stamps arrive for so long, and so many of them,
+# the clock was reset.
+RESET_TIME = 1.0  # s
+_RESET_COUNT = 3
 
-# Stamps behind those that were answered are of messages that came late, unless nothing else has
-# come for this time, and so many pairs of them: then time has begun anew.
-BEGIN_ANEW_AFTER = 1.0  # s
-BEGIN_ANEW_PAIRS = 3
+NEWER, LATE, RESET = 'newer', 'late', 'reset'
 
 STREAM, STOP = 'stream', 'stop'
 
@@ -59,108 +59,62 @@ class Measured(NamedTuple):
     begins_anew: bool = False
 
 
-class Pairs:
-    """Brings measurements of links and motors with equal stamps together.
+class Stamps:
+    """Order of the stamps of measurements: late ones, and a clock that was reset.
 
     Parameters
     ----------
-    drop : callable
-        Called with the topic of every measurement that stays without its other half, or comes
-        after later ones were answered.
     steady_time : callable
         Time that never goes back [s].
 
     Attributes
     ----------
     behind : float
-        How much older pairs that come are than an answered one [s]; of a single one, zero.
+        How much older than the answered measurement the latest ones are [s]; of a single one, and
+        of newer ones, zero.
     """
 
-    def __init__(
-        self,
-        drop: Callable[[str], object],
-        steady_time: Callable[[], float] = monotonic,
-    ) -> None:
-        self._drop, self._steady_time = drop, steady_time
-        self._waiting: dict[str, dict[int, Array]] = {LINKS: {}, MOTORS: {}}
-        self._answered = 0
-        # Pairs older than those that were answered, with nothing newer in between.
-        self._past_count = self._past_stamp = 0
-        self._past_since = 0.0
-        self.behind = 0.0
+    def __init__(self, steady_time: Callable[[], float] = monotonic) -> None:
+        self._steady_time = steady_time
+        self._answered = self._past_count = self._past_stamp = 0
+        self._past_since = self.behind = 0.0
 
-    def take(self, topic: str, stamp: int, values: Array) -> Measured | None:
-        """Take a measurement.
+    def judge(self, stamp: int) -> str:
+        """Order of a measurement.
 
         Parameters
         ----------
-        topic : str
-            `LINKS` or `MOTORS`.
         stamp : int
             [ns]
-        values : ndarray, shape (2, n) or (3, n)
-            Positions and velocities; those of links may have a third row, of torque sensors.
 
         Returns
         -------
-        Measured or None
-            None if the other half is not there yet, or if the pair is too late.
+        str
+            `NEWER` than the answered one; `LATE`; or `RESET`, which forgets what was before.
         """
-        self.behind, answered = 0.0, self._answered
-        if stamp <= answered:
-            self._drop(topic)
-        else:
+        self.behind = 0.0
+        if stamp > self._answered:
             self._past_count = 0
-            self._forget(answered)  # halves of the past that was none
-        own, other = (
-            self._waiting[topic],
-            self._waiting[MOTORS if topic == LINKS else LINKS],
-        )
-        own[stamp] = values
-        if stamp not in other:
-            if len(own) > MOST_WAITING:
-                self._forget(min(own))
-            return None
-        halves = (values, other[stamp]) if topic == LINKS else (other[stamp], values)
-        del own[stamp], other[stamp]
-        # Measurements up to a pair are of no use without their other half.
-        self._forget(stamp)
-        links, motors = halves
-        sensed = links[2] if len(links) > 2 else None
-        measured = Measured(stamp, np.concatenate((links[:2], motors)), sensed)
-        return measured if stamp > answered else self._of_the_past(measured)
-
-    def _forget(self, stamp: int) -> None:
-        """Drop what has waited up to a stamp; halves of the past have been counted before."""
-        for topic, waiting in self._waiting.items():
-            for key in [key for key in waiting if key <= stamp]:
-                del waiting[key]
-                if key > self._answered:
-                    self._drop(topic)
-
-    def _of_the_past(self, measured: Measured) -> Measured | None:
-        """Take a pair that is late, or of a time that has begun anew."""
+            return NEWER
         now = self._steady_time()
-        if not self._past_count or measured.stamp < self._past_stamp:
+        if not self._past_count or stamp < self._past_stamp:
             self._past_count, self._past_since = 0, now
-        self._past_count, self._past_stamp = self._past_count + 1, measured.stamp
+        self._past_count, self._past_stamp = self._past_count + 1, stamp
         if self._past_count > 1:
-            self.behind = (self._answered - measured.stamp) / NANOSECONDS
-        if self._past_count < BEGIN_ANEW_PAIRS or now - self._past_since < BEGIN_ANEW_AFTER:
-            return None
+            self.behind = (self._answered - stamp) / NANOSECONDS
+        if self._past_count < _RESET_COUNT or now - self._past_since < RESET_TIME:
+            return LATE
         self.clear()
-        return measured._replace(begins_anew=True)
+        return RESET
 
     def answer(self, stamp: int) -> None:
-        """Note that a pair is answered: it is not returned again, nor is an older one [ns]."""
+        """Note that a measurement is answered [ns]: neither it nor older ones are newer."""
         self._answered = stamp
 
     def clear(self) -> None:
         """Forget everything: time has jumped."""
         self._answered = self._past_count = 0
         self.behind = 0.0
-        for waiting in self._waiting.values():
-            waiting.clear()
 
 
 class _Sample(NamedTuple):

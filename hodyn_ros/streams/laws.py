@@ -34,7 +34,6 @@ from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.streams.guard import Guard
-from hodyn_ros.streams.inputs import LINKS, MOTORS, Pairs
 from hodyn_ros.streams.preparation import Host
 from hodyn_ros.streams.robot import Robot, RobotDrives, actuators_config, assemble
 from hodyn_ros.typing import Array
@@ -58,9 +57,7 @@ class Laws(NamedTuple):
     stopping : Law
         Stops the robot, whatever the other one has made of it.
     guard : Guard
-    pairs : Pairs
-    names : dict of str to tuple of str
-        Of joints and motors in the measurements, by their topics `LINKS` and `MOTORS`.
+    motor_names : tuple of str
     """
 
     robot: Robot
@@ -68,8 +65,7 @@ class Laws(NamedTuple):
     modes: dict[str, Law | ControlError]
     stopping: Law
     guard: Guard
-    pairs: Pairs
-    names: dict[str, tuple[str, ...]]
+    motor_names: tuple[str, ...]
 
     @property
     def floating(self) -> Law | None:
@@ -135,8 +131,7 @@ def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
         modes,
         stopping,
         _guard(robot, settings),
-        Pairs(host.diagnostics.dropped),
-        {LINKS: model.joint_names, MOTORS: tuple(drives.actuators.motor_names)},
+        tuple(drives.actuators.motor_names),
     )
 
 

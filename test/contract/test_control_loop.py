@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from support.robots import HEAVIER_TWO_LINK
 from support.stream_host import (
     DRIVE,
-    LINKS,
-    MOTORS,
     PERIOD,
     START,
     ControlledRobot,
@@ -121,9 +119,9 @@ def test_few_bad_samples_neither_stop_nor_jerk_the_robot_and_more_do(row, value)
 @pytest.mark.parametrize(
     ('row', 'text'),
     [
-        (0, 'joint_states: the position of shoulder is nan'),
-        (1, 'joint_states: the velocity of shoulder is nan'),
-        (2, 'motor_states: the position of shoulder is nan'),
+        (0, 'elastic_state: the position of shoulder is nan'),
+        (1, 'elastic_state: the velocity of shoulder is nan'),
+        (2, 'elastic_state: the motor_position of shoulder is nan'),
     ],
 )
 def test_measurements_that_are_no_numbers_are_refused_and_count_as_lost(row, text):
@@ -386,8 +384,7 @@ def test_only_the_newest_of_several_measurements_is_answered():
         robot.measure()
     assert robot.control.answer_newest().stamp == robot.stamp
     assert robot.control.answer_newest() is None
-    dropped = [robot.host.diagnostics.count(('dropped', name)) for name in (LINKS, MOTORS)]
-    assert dropped == [2, 2]
+    assert robot.host.diagnostics.count(('dropped', 'elastic_state')) == 2
 
 
 def test_time_that_jumps_back_ends_the_motion_and_stamps_of_before_are_taken():

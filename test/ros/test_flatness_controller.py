@@ -6,7 +6,7 @@ How robots are stopped is tested without a node, in test/contract/test_control_l
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
-from hodyn_msgs.msg import JointMotion
+from hodyn_msgs.msg import ElasticState, JointMotion
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.messages import NAMES, joint_motion, joint_trajectory, stamp_of, time_of
@@ -23,7 +23,7 @@ from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
 # The laws warn of what the tests want.
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 
-LINKS, MOTORS = 'joint_states', 'motor_states'
+MEASURED = 'elastic_state'
 COMMAND = 'flatness_controller/motor_command'
 REFERENCES = 'flatness_controller/reference'
 USUAL = {
@@ -66,8 +66,7 @@ class Robot(Peer):
     def __init__(self, **parameters):
         super().__init__('flatness_controller')
         self.stamp = 10**9
-        for topic in (LINKS, MOTORS):
-            self.offer(JointState, topic)
+        self.offer(ElasticState, MEASURED)
         self.offer(JointMotion, REFERENCES, qos.INPUT)
         self.offer(JointTrajectory, 'joint_trajectory', qos.INPUT)
         self.offer(String, 'robot_description', qos.ROBOT_DESCRIPTION)
@@ -80,16 +79,15 @@ class Robot(Peer):
         self.wait(lambda: self.node.control.laws is not None, 'robot')
         return self
 
-    def measure(self, state, stamp=None, topics=(LINKS, MOTORS), **fields):
+    def measure(self, state, stamp=None, names=NAMES, **fields):
         """Tell of a state at a stamp, by default a period later than the latest."""
         self.stamp = self.stamp + STEP if stamp is None else stamp
-        for topic, rows in ((LINKS, state[:2]), (MOTORS, state[2:])):
-            if topic in topics:
-                position, velocity = rows.tolist()
-                values = {'name': NAMES, 'position': position, 'velocity': velocity}
-                message = JointState(**{**values, **fields})
-                message.header.stamp = time_of(self.stamp)
-                self.publishers[topic].publish(message)
+        q, qd, theta, thetad = np.asarray(state).tolist()
+        values = {'joint_names': names, 'position': q, 'velocity': qd}
+        values |= {'motor_names': names, 'motor_position': theta, 'motor_velocity': thetad}
+        message = ElasticState(**{**values, **fields})
+        message.header.stamp = time_of(self.stamp)
+        self.publishers[MEASURED].publish(message)
         return self.stamp
 
     @property
@@ -184,7 +182,7 @@ def taylor(motion, t):
     return np.array([[np.polyval(np.polyder(p, k), t) for p in polys] for k in range(5)])
 
 
-def test_every_pair_is_answered_once_by_the_law(robot):
+def test_every_measurement_is_answered_once_by_the_law(robot):
     robot.follow(REFERENCE)
     controller, stamps = flatness(), []
     for k in range(20):
@@ -193,12 +191,10 @@ def test_every_pair_is_answered_once_by_the_law(robot):
         reference = taylor(REFERENCE, 1e-3 * k + LEAD)
         np.testing.assert_allclose(found, controller.command(reference, *state), rtol=1e-9)
         stamps.append(robot.stamp)
-    # Once more, and an older one; halves; other names among those of the robot.
+    # Once more, and an older one; other names among those of the robot.
     robot.measure(STATE, stamps[-1])
     robot.measure(STATE, stamps[3])
-    robot.measure(STATE, stamps[-1] + STEP, [LINKS])
-    robot.measure(STATE, stamps[-1] + 2 * STEP, [MOTORS])
-    stamps.append(robot.measure(STATE, stamps[-1] + 3 * STEP))
+    stamps.append(robot.measure(STATE, stamps[-1] + STEP))
     expected = robot.command(stamps[-1])
     assert list(robot.commands[0].name) == list(NAMES)
     assert [stamp_of(message) for message in robot.commands] == stamps
@@ -206,7 +202,7 @@ def test_every_pair_is_answered_once_by_the_law(robot):
     robot.set(without_reference='hold')
     expected = robot.answer(STATE)
     extra = np.hstack((STATE[:, ::-1], np.full((4, 1), 9.0)))
-    found = robot.answer(extra, name=('elbow', 'shoulder', 'gripper'))
+    found = robot.answer(extra, names=('elbow', 'shoulder', 'gripper'))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -215,18 +211,20 @@ def test_every_pair_is_answered_once_by_the_law(robot):
 
 def test_bad_messages_are_refused_and_the_loop_goes_on(robot):
     robot.set(without_reference='hold')
-    three = {'name': ['shoulder', 'elbow', 'elbow'], 'position': [0.0] * 3}
+    three = {'motor_names': ['shoulder', 'elbow', 'elbow'], 'motor_position': [0.0] * 3}
     for fields, text in (
-        ({'position': [0.1, np.nan]}, "position of joint 'elbow' is nan"),
-        ({'velocity': []}, 'velocity has 0 values, expected 2'),
-        ({'name': ['shoulder', 'wrist']}, 'missing: elbow'),
-        ({**three, 'velocity': [0.0] * 3}, 'repeated: elbow'),
-        ({'name': ['hip', 'knee']}, 'expected names shoulder, elbow'),
+        ({'motor_position': [0.1, np.nan]}, 'motor_position of elbow is nan'),
+        ({'motor_position': []}, 'motor_position is empty, but the law needs it'),
+        ({'velocity': []}, ': velocity is empty, but the law needs it'),
+        ({'velocity': [0.1]}, 'velocity has 1 values, expected 2'),
+        ({'joint_names': ['shoulder', 'wrist']}, 'missing: elbow'),
+        ({**three, 'motor_velocity': [0.0] * 3}, 'repeated: elbow'),
+        ({'motor_names': ['hip', 'knee']}, 'motor_names: expected shoulder, elbow'),
         ({'stamp': 0}, 'there is no stamp'),
     ):
         stamp = robot.stamp
-        robot.measure(STATE, topics=[MOTORS], **fields)
-        robot.refuses(MOTORS, text)
+        robot.measure(STATE, **fields)
+        robot.refuses(MEASURED, text)
         robot.stamp = max(robot.stamp, stamp)
     assert not robot.commands
     robot.answer(STATE)

@@ -128,7 +128,7 @@ class Host:
         return [text for known, text in self.log if known == level]
 
 
-LINKS, MOTORS = 'joint_states', 'motor_states'
+FIELDS = 'position', 'velocity', 'motor_position', 'motor_velocity'
 NAMES = ('shoulder', 'elbow')
 PERIOD = 1_000_000  # ns
 STIFFNESS, INERTIA = 1000.0, 0.3
@@ -200,10 +200,10 @@ class ControlledRobot:
 
     def measure(self, change=0.0):
         """The loop gets what the robot measures, perhaps with a fault."""
-        state = self.state + change
-        for topic, rows in ((LINKS, state[:2]), (MOTORS, state[2:])):
-            names = self.control.fields(topic, self.has_velocities)
-            self.control.take(topic, self.stamp, names, rows[: len(names)])
+        given = dict(zip(FIELDS, self.state + change))
+        if not self.has_velocities:
+            given = {field: given[field] for field in FIELDS[::2]}
+        self.control.take(self.stamp, given)
 
     def sample(self, change=0.0, push=0.0, force=(0.0, 0.0)):
         """Measure the robot and let it move by the answer.

@@ -90,8 +90,8 @@ class ControlSettings:
     )
     torque_sensors: bool = entry(
         False,
-        'The efforts in joint_states are those of sensors between springs and links; '
-        'tracking uses them in place of the deflections.',
+        'The robot measures the torques between springs and links (spring_torque of '
+        'elastic_state); tracking uses them in place of the deflections.',
     )
     limit_torques: bool = entry(
         True,
