@@ -154,8 +154,6 @@ class Plan(NamedTuple):
     warnings : tuple of str
     error : str
         Why it is refused.
-    kind : str
-        Of the refusal.
     duration : float
         How long planning has taken [s]
     topic : str
@@ -166,7 +164,6 @@ class Plan(NamedTuple):
     remarks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str = ''
-    kind: str = 'invalid'
     duration: float = 0.0
     topic: str = TRAJECTORY
 
@@ -428,10 +425,10 @@ class MotionStream:
         is_off = self._following.is_away and not item.is_stop
         lost = self._lose() if is_off and self.timeline else ''
         if item.is_stop and item.start <= at.now:
-            self._forget_all(_STOPPED, is_wanted=True)
+            self._forget_all(_STOPPED, True)
         for older in [older for older in self._waiting if self._gives_way(older, item)]:
             self._waiting.remove(older)
-            self._refuse(older, OVERTAKEN, is_wanted=True)
+            self._refuse(older, OVERTAKEN, True)
         if len(self._waiting) >= MOST_WAITING:
             reason = f'More than {MOST_WAITING} newer trajectories wait to be planned.'
             self._refuse(self._waiting.popleft(), reason)
@@ -470,11 +467,11 @@ class MotionStream:
             item.planning += at.steady - max(since, item.arrival.steady)
         task, is_planned = self._open, is_planning and is_ready
         if task is not None and (why := self._overdue(task, at, is_planned)):
-            self._forget_open(why, kind='stale')
+            self._forget_open(why)
         for item in list(self._waiting):
             if why := self._overdue(item, at):
                 self._waiting.remove(item)
-                self._refuse(item, why, kind='stale')
+                self._refuse(item, why)
         self._go_on(at)
 
     def long_planning(self, at: Instant, is_ready: bool = True) -> str:
@@ -536,7 +533,7 @@ class MotionStream:
                 return
             item = self._waiting.popleft()
             if why := self._overdue(item, at):
-                self._refuse(item, why, kind='stale')
+                self._refuse(item, why)
             elif item.is_stop:
                 self._stop(self._joint_names, item.start, at.now)
             else:
@@ -547,9 +544,9 @@ class MotionStream:
         """Drop what comes before a stop that can wait no longer, whatever the planner does."""
         due = [item.is_stop and self._is_due(item, at) for item in self._waiting]
         if any(due):
-            self._forget_open(_STOPPED, is_wanted=True)
+            self._forget_open(_STOPPED, True)
             for _ in range(due.index(True)):
-                self._refuse(self._waiting.popleft(), _STOPPED, is_wanted=True)
+                self._refuse(self._waiting.popleft(), _STOPPED, True)
 
     def _is_due(self, stop: _Trajectory, at: Instant) -> bool:
         """Whether a stop would come too late if it waited for what is being planned."""
@@ -621,7 +618,7 @@ class MotionStream:
         item.planning += plan.duration
         why = '' if plan.planned is None else self._overdue(item, at)
         if why:
-            plan = plan._replace(planned=None, error=why, kind='stale')
+            plan = plan._replace(planned=None, error=why)
         if plan.planned is not None:
             self.leads.note_plan(plan.duration, len(item.request.data))
             delivery = 0.0 if item.topic == CHUNK else self.leads.delivery
@@ -725,27 +722,21 @@ class MotionStream:
         rest = later.at(later.first)[0] if state is None else state.motion[0]
         return State(at_rest(rest), True, time, 'before the next motion')
 
-    def _forget_all(self, reason: str, **how: Any) -> None:
-        """Drop what is not planned yet, as `_refuse` says."""
-        self._forget_open(reason, **how)
+    def _forget_all(self, reason: str, is_wanted: bool = False) -> None:
+        """Drop what is not planned yet."""
+        self._forget_open(reason, is_wanted)
         while self._waiting:
-            self._refuse(self._waiting.popleft(), reason, **how)
+            self._refuse(self._waiting.popleft(), reason, is_wanted)
 
-    def _forget_open(self, reason: str, **how: Any) -> None:
+    def _forget_open(self, reason: str, is_wanted: bool = False) -> None:
         item, self._open = self._open, None
         if item is not None:
-            self._refuse(item, reason, **how)
+            self._refuse(item, reason, is_wanted)
 
-    def _refuse(
-        self,
-        item: _Trajectory,
-        reason: str,
-        is_wanted: bool = False,
-        kind: str = 'invalid',
-    ) -> None:
+    def _refuse(self, item: _Trajectory, reason: str, is_wanted: bool = False) -> None:
         """Report that a trajectory does not begin; if that is wanted, it is no refusal."""
-        text = {'remarks': (reason,)} if is_wanted else {'error': reason}
-        self._done(Plan(0, None, kind=kind, topic=item.topic, **text))
+        error, remarks = ('', (reason,)) if is_wanted else (reason, ())
+        self._done(Plan(0, None, remarks, error=error, topic=item.topic))
 
 
 def stop_within(limits: MotionLimits | None, state: Array, duration: float) -> MotionSpline:

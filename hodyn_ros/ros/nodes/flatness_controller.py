@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -155,7 +156,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._publish(answer)
         hits = self.control.note_sent(answer)
         taken = time.perf_counter() - begin
-        self.diagnostics.output.published(taken, hits, answer.stamp, self.now())
+        self.diagnostics.output.published(taken, answer.stamp, self.now())
+        self.diagnostics.output.exceeded(Counter(hits))
         try:
             self._publish_observed(answer.stamp)
         except Exception as failure:

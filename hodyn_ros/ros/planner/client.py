@@ -212,11 +212,11 @@ class PlanningClient:
         self._made = plan.number, made
         self._report(plan)
 
-    def _on_served(self, service: str, error: str, kind: str, waiting: int) -> None:
+    def _on_served(self, service: str, error: str, waiting: int) -> None:
         node = self._node
         node.diagnostics.waiting = waiting, MOST_WAITING_REQUESTS
         if error:
-            node.diagnostics.refused(service, error, kind)
+            node.diagnostics.refused(service, error)
             node.log_error(service, f'{service} refused: {error}')
         else:
             node.diagnostics.received(service)
@@ -251,8 +251,7 @@ class PlanningClient:
     def _refuse_latest(self) -> None:
         """Refuse the latest task; who has its plan already takes no notice."""
         text = 'The process that planned it has ended.'
-        plan = Plan(self._latest, None, error=text, kind='internal')
-        self._node.soon(self._report, plan)
+        self._node.soon(self._report, Plan(self._latest, None, error=text))
 
     def _run(self) -> None:
         """Run one process after the other, until the client is closed; in a thread of its own."""

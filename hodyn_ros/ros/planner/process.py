@@ -111,11 +111,6 @@ BUSY, INTERNAL_ERROR = (
     RetimeTrajectory.Response.BUSY,
     RetimeTrajectory.Response.INTERNAL_ERROR,
 )
-_KINDS = {
-    RetimeTrajectory.Response.INVALID_JOINTS: 'unknown joints',
-    INTERNAL_ERROR: 'internal',
-    BUSY: 'busy',
-}
 
 
 class ServingPlanner(Planner[NodeSettings]):
@@ -266,8 +261,7 @@ class ServingPlanner(Planner[NodeSettings]):
             with self.changed:
                 self._unanswered -= 1
                 self.changed.notify_all()
-        kind = _KINDS.get(response.error_code, 'invalid')
-        self.report('served', service.name, response.message, kind, self._waiting)
+        self.report('served', service.name, response.message, self._waiting)
         return response
 
     @property
@@ -348,7 +342,7 @@ class ServingPlanner(Planner[NodeSettings]):
                 name = getattr(self._executor.latest, 'srv_name', '').rpartition('/')[2]
                 if name:
                     text = 'The request cannot be unpacked.'
-                    self.report('served', name, text, 'invalid', self._waiting)
+                    self.report('served', name, text, self._waiting)
 
 
 def _check_sendable(response: Any) -> None:
