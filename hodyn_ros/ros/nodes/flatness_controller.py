@@ -59,7 +59,6 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     Attributes
     ----------
     control : ControlLoop
-    supervisor : Supervisor
     stream : MotionStream
         Of the control loop.
     """
@@ -74,7 +73,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self.control = ControlLoop(
             self, self._planning, controlled_robot, make_laws, self._planning.set_up
         )
-        self.supervisor, self.stream = self.control.supervisor, self.control.stream
+        self.stream = self.control.stream
         self._message = JointState()
         self._named: Laws | None = None  # for which the message has its names
         self._publisher = self.advertise(JointState, '~/motor_command')
@@ -211,9 +210,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             *output.values,
             *(KeyValue(key=key, value=text) for key, text in values),
         ]
-        if self.supervisor.has_stopped:  # it lasts
+        if self.control.why:  # it lasts
             output.level = DiagnosticStatus.ERROR
-            output.message = f'the robot has been stopped: {self.supervisor.why}'
+            output.message = f'the robot has been stopped: {self.control.why}'
         return statuses
 
 
