@@ -267,6 +267,20 @@ void follows_references()
   CHECK(law->reason == 0 && law->desired[4] == 4.0);
 }
 
+void finds_motors_that_are_joints_of_their_own()
+{
+  Robot robot;
+  robot.node.strings["motor_suffix"] = "_motor";
+  robot.node.strings["motor_position_interface"] = "position";
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  using Names = std::vector<std::string>;
+  CHECK((robot.controller->command_interface_configuration().names ==
+    Names{"a_motor/effort", "b_motor/effort"}));
+  CHECK((robot.controller->state_interface_configuration().names ==
+    Names{"a/position", "b/position", "a_motor/position", "b_motor/position"}));
+  CHECK(robot.reference_name(0) == "controller/a/position");
+}
+
 /// Torques are those that are there at first, and go over to those of the law.
 void begins_without_a_step()
 {
@@ -339,6 +353,7 @@ int main()
   follows_trajectories();
   stops_and_goes_on();
   follows_references();
+  finds_motors_that_are_joints_of_their_own();
   begins_without_a_step();
   changes_its_mode_while_the_hardware_writes();
   says_that_springs_carry_nothing();
