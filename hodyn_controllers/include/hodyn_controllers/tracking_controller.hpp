@@ -89,6 +89,8 @@ public:
     Kernel::reset(law_);
     trajectories_.take();  // What came before does not count.
     rest(measured.data());
+    reports_.back().at = 0;
+    reports_.publish();
     torque_ = asked_ = before_ = before;
     has_law_ = false;
     failures_ = 0;
@@ -138,7 +140,8 @@ public:
     if (fault.empty()) {
       const Report & report = reports_.front();
       fault = intake_.begin(
-        message, node.now().nanoseconds(), report.at, report.wanted.data(), trajectories_.back());
+        message, node.now().nanoseconds(), report.at, report.wanted, report.follows,
+        trajectories_.back());
     }
     if (count(fault.empty())) {
       trajectories_.publish();
