@@ -200,9 +200,9 @@ void follows_trajectories()
   // It began 5 ms later than what was wanted then; now half of the way is wanted.
   CHECK(std::abs(law->desired[0] - 0.6) < 1e-9 && law->desired[1] == -0.5);
   CHECK(law->desired[2] > 4.0 && std::abs(law->desired[4]) < 1e-6);
-  wrong = robot.motion(0.7, -0.5);  // Would begin at rest.
+  wrong = robot.motion(0.7, -0.5);  // Would begin at rest, and 5 ms later the robot is elsewhere.
   wrong.position[1] = 0.6;
-  CHECK(robot.refuses(wrong, "velocity of a is 0.0"));
+  CHECK(robot.refuses(wrong, "position of a is 0.6"));
   robot.tick(100);
   CHECK(std::abs(law->desired[0] - 0.7) < 1e-12 && law->desired[2] == 0.0);
 }
