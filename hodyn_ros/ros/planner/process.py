@@ -172,7 +172,7 @@ class ServingPlanner(Planner[NodeSettings]):
     def make_robot(
         self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
     ) -> Robot | None:
-        """Robot of a description, with kernels; None if the description is empty."""
+        """Robot of a description, without kernels; None if the description is empty."""
         return robot_of(description, settings, payloads)
 
     # Trajectories
