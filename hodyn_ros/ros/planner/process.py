@@ -79,7 +79,7 @@ class Service(NamedTuple):
     ----------
     name : str
     kind : type
-        Of the service.
+        Of the service; its responses have the fields success, error_code and message.
     answer : callable
         Takes robot, request and settings, and returns the response.
     """
@@ -101,16 +101,9 @@ class Service(NamedTuple):
         return self.kind.Response(error_code=error_code, message=message)
 
 
-# The fields success, error_code and message, and the codes below, are those of all of them. The
-# functions are looked up when they are called.
-_SERVICES = (
-    Service(SERVICES[0], ComputeInverseDynamics, lambda *given: answer(*given)),
-    Service(SERVICES[1], RetimeTrajectory, lambda *given: retimed(*given)),
-)
-BUSY, INTERNAL_ERROR = (
-    RetimeTrajectory.Response.BUSY,
-    RetimeTrajectory.Response.INTERNAL_ERROR,
-)
+# Codes of all of them.
+BUSY = RetimeTrajectory.Response.BUSY
+INTERNAL_ERROR = RetimeTrajectory.Response.INTERNAL_ERROR
 
 
 class ServingPlanner(Planner[NodeSettings]):
@@ -151,11 +144,12 @@ class ServingPlanner(Planner[NodeSettings]):
         self._publisher = qos.create_publisher(
             node, JointEffortTrajectory, graph.trajectory_topic, qos.EFFORT_TRAJECTORY
         )
-        for service, name in zip(_SERVICES, graph.service_names):
+        kinds = (ComputeInverseDynamics, answer), (RetimeTrajectory, retimed)
+        for known, name, (kind, respond) in zip(SERVICES, graph.service_names, kinds):
             node.create_service(
-                service.kind,
+                kind,
                 name,
-                partial(self._take, service),
+                partial(self._take, Service(known, kind, respond)),
                 qos_profile=QoSProfile(
                     depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE
                 ),
