@@ -44,7 +44,6 @@ from hodyn_ros.ros.planner.answers import (
     whole_answer,
 )
 from hodyn_ros.ros.planner.controllers import planned_for_controller
-from hodyn_ros.ros.planner.elastic import ElasticPlanner
 from hodyn_ros.ros.planner.messages import (
     MOST_WAITING_REQUESTS,
     SERVICES,
@@ -358,6 +357,9 @@ def _planner_of(
     graph: Graph | None, settings: Any, report: Callable[..., None]
 ) -> Planner[Any]:
     if graph is None:
+        # Laws take time to import, which the planner of a hodyn_node need not wait for.
+        from hodyn_ros.ros.planner.elastic import ElasticPlanner
+
         return ElasticPlanner(settings, report, sys.stderr.write)
     return ServingPlanner(graph, settings, report)
 
