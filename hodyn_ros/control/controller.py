@@ -12,7 +12,6 @@ from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.drives import DriveArrays, RigidDrive, SeriesElastic
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.kernels import prepare
 from hodyn_ros.control.law import Command, Law, check_actuators
 from hodyn_ros.control.values import fill, per_joint
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -214,7 +213,6 @@ def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
         actuators, which takes less time.
     """
     if not unavailable():
-        prepare()
         kernels.prepare(actuators is None or bool(actuators.variable))
     motion = np.zeros((5, model.n_joints))
     model.warm_up(
