@@ -42,7 +42,8 @@ CONTACT = 'max_external_torque'
 """The bound of a robot that has met something."""
 
 # Bounds of torques that are not given, by the largest torque of the motors of a joint.
-_EXTERNAL, _DRIVE = 1.0, 0.5
+EXTERNAL, DRIVE = 1.0, 0.5
+AT_REST = 0.05  # rad/s, m/s
 
 
 @dataclass(frozen=True)
@@ -213,13 +214,11 @@ def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) ->
         per_joint('max_tracking_error', error, n, np.inf),
         per_joint(
             'max_external_torque',
-            _EXTERNAL * torque if external is None else external,
+            EXTERNAL * torque if external is None else external,
             n,
             np.inf,
         ),
-        per_joint(
-            'max_drive_error', _DRIVE * torque if drive is None else drive, n, np.inf
-        ),
+        per_joint('max_drive_error', DRIVE * torque if drive is None else drive, n, np.inf),
     ]
     margin = guards.position_margin
     return Bounds(

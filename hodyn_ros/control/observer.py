@@ -352,15 +352,15 @@ class StateObserver:
         fill(w.new_q, 'q', q, may_miss=True)
         fill(w.new_theta, 'theta', theta, may_miss=True)
         w.has_sensors[0] = spring_torque is not None
-        for target, name, values in (
-            (w.qd, 'qd', qd),
-            (w.thetad, 'thetad', thetad),
-            (w.sensed, 'spring_torque', spring_torque),
+        is_known = bool(self.memory.running[0])
+        for target, name, values, may_miss in (
+            (w.qd, 'qd', qd, is_known),
+            (w.thetad, 'thetad', thetad, is_known),
+            (w.sensed, 'spring_torque', spring_torque, False),
         ):
+            target[:] = 0.0
             if values is not None:
-                fill(target, name, values)
-            else:
-                target[:] = 0.0
+                fill(target, name, values, may_miss)
 
     def refuse(self, status: int) -> None:
         """Error about what is wrong with a measurement, if something is."""

@@ -203,6 +203,12 @@ class ObserverController(Law):
         of_joints = np.bincount(t.joint, turning, self.model.n_joints)
         self.design.fill({'limit': torque, 'joint_limit': of_joints})
 
+    @property
+    def too_fast(self) -> Array:
+        """Speeds (n,) that the guards do not allow [rad/s, m/s]; infinite where they all are."""
+        speeds: Array = self.design.too_fast
+        return speeds
+
     def _run(self, what: int, **numbers: float) -> int:
         """Do something of a sample; see `StateObserver.run`."""
         if self.calls is None:

@@ -18,6 +18,7 @@ from math import floor, isfinite, pi, sqrt
 
 from hodyn_ros.control import kernels, layouts, robot_code
 
+from hodyn_ros.control.guards import AT_REST
 from hodyn_ros.control.kernels import (
     Index,
     Matrix,
@@ -103,7 +104,6 @@ MOST_GATED = 5
 # What the first measurement may be: torque of a spring, and difference to that of a sensor, by the
 # torque limit of the motors.
 OVERLOAD, CONTRADICTION = 2.0, 0.25
-AT_REST = 0.05  # rad/s, m/s
 RUN_UP = 0.25  # of v M v at a stop, by which links have been driven that are said to run away
 # Largest damping of a motor that is held, by its inertia and the sample time, and by its inertia
 # and the bandwidth; resonance from which on the springs are not damped, since a delay that nobody

@@ -8,23 +8,23 @@ from typing import Any, Union
 
 import numpy as np
 
-from hodyn_ros.checks import check_choice, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import JointNameError, SimulationError
-from hodyn_ros.model.friction import Coulomb
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
+FALL_VELOCITY = (
+    0.01  # rad/s or m/s, at which dry friction has fallen from breakaway to coulomb
+)
+
 PerJoint = Union[float, Mapping[str, float]]  # noqa: UP007
 """One number for all joints or some by joint; the name '' stands for all others."""
 
 
-def _number(default: float, meaning: str, **bounds: float) -> Any:
-    bounds = bounds or {'least': 0.0}
-    return field(
-        default=default, metadata={'default': default, 'meaning': meaning, **bounds}
-    )
+def _number(default: float, meaning: str, **bounds: Any) -> Any:
+    return field(default=default, metadata={'meaning': meaning, **bounds})
 
 
 def _by_name(given: PerJoint) -> Mapping[str, float]:
@@ -41,7 +41,7 @@ class Imperfections:
     gears are for series elastic joints.
 
     Dry friction is `breakaway` at rest and `coulomb` far from it, in between
-    coulomb + (breakaway - coulomb) exp(-(v / stribeck_velocity)^2). With a `gear_ratio` N a rotor
+    coulomb + (breakaway - coulomb) exp(-(v / 0.01 rad/s)^2). With a `gear_ratio` N a rotor
     is a body of its own that turns N times as fast on the link in front of its joint; the mass of
     that link and its inertia include those of the rotor.
 
@@ -63,29 +63,18 @@ class Imperfections:
     )
     coulomb: PerJoint = _number(0.0, 'Dry friction of the motor [N m]')
     breakaway: PerJoint = _number(0.0, 'Dry friction of the motor at rest, if more [N m]')
-    stribeck_velocity: PerJoint = _number(0.01, 'At which it has fallen [rad/s]', above=0.0)
-    viscous: PerJoint = _number(0.0, 'Viscous friction of the motor [N m s/rad]')
-    link_coulomb: PerJoint = _number(0.0, 'Dry friction of the link [N m]')
     gear_ratio: PerJoint = _number(0.0, 'Of a rotor on the link in front; 0: on none')
-    torque_limit: PerJoint = _number(np.inf, 'Of the motor [N m]', above=0.0)
-    torque_rate_limit: PerJoint = _number(np.inf, 'Of the motor [N m/s]', above=0.0)
+    torque_limit: PerJoint = _number(np.inf, 'Of the motor [N m]', above=0.0, infinite=True)
     payload: PerJoint = _number(
         0.0, 'Point masses at the origins of links, by their names [kg]'
     )
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            above, least = item.metadata.get('above'), item.metadata.get('least')
-            is_open = item.default == np.inf
+            bounds = {key: x for key, x in item.metadata.items() if key != 'meaning'}
             for name, value in _by_name(getattr(self, item.name)).items():
-                checked_number(
-                    f'{item.name} of {name!r}' if name else item.name,
-                    value,
-                    SimulationError,
-                    above=above,
-                    least=least,
-                    infinite=is_open,
-                )
+                what = f'{item.name} of {name!r}' if name else item.name
+                checked_number(what, value, SimulationError, **(bounds or {'least': 0.0}))
         if _by_name(self.payload).get(''):
             raise SimulationError(
                 f'payload is {self.payload!r}, expected a mapping of link names to masses [kg].'
@@ -98,12 +87,11 @@ class Imperfections:
         Raises
         ------
         SimulationError
-            If a name is unknown or a value cannot be used.
+            If a value cannot be used.
         """
-        names, found = [item.name for item in fields(cls)], dict[str, dict[str, Any]]()
+        found = dict[str, dict[str, Any]]()
         for joint, table in tables.items():
             for name, value in table.items():
-                check_choice('The imperfection', name, names, SimulationError)
                 found.setdefault(name, {})[joint] = value
         return cls(**found)
 
@@ -132,19 +120,17 @@ class Imperfections:
             If a joint is named that is not able.
         """
         by_joint, default = _by_name(getattr(self, name)), getattr(type(self), name)
+        able = joint_names if able is None else able
         for joint in by_joint:
-            if joint and joint not in joint_names:
-                raise JointNameError(
-                    f'{name} is given for {joint!r}, expected one of {listed(joint_names)}.'
-                )
-            if joint and able is not None and joint not in able:
-                raise SimulationError(
-                    f'{name} is given for joint {joint!r}; joints that can have it: '
+            if joint and joint not in able:
+                error = SimulationError if joint in joint_names else JointNameError
+                raise error(
+                    f'{name} is given for {joint!r}, expected one of the joints that can have it: '
                     f'{listed(able)}.'
                 )
         others = by_joint.get('', default)
         values = [
-            by_joint.get(joint, others if able is None or joint in able else default)
+            by_joint.get(joint, others) if joint in able else default
             for joint in joint_names
         ]
         return np.array(values, dtype=np.float64)
@@ -163,8 +149,7 @@ class Imperfections:
         Returns
         -------
         RobotModel
-            With other inertias, payloads and dry friction; without the inertia of the rotors about
-            their axes.
+            With other inertias and payloads; without the inertia of the rotors about their axes.
         """
         names, M = model.joint_names, model.M_body.copy()
         M *= 1.0 + self.of('inertia_error', names)[model.coordinate][:, None, None]
@@ -176,11 +161,4 @@ class Imperfections:
             if parent != BASE:
                 axis = model.B[i, :3, :3] @ model.X[i, :3]
                 M[parent, :3, :3] -= carried[model.coordinate[i]] * np.outer(axis, axis)
-        friction = {
-            name: model.friction[name] + Coulomb(level)
-            if name in model.friction
-            else Coulomb(level)
-            for name, level in zip(names, self.of('link_coulomb', names).tolist())
-            if level
-        }
-        return model.changed(M_body=M).with_friction(friction)
+        return model.changed(M_body=M)

@@ -9,8 +9,7 @@ streams of motions do without.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hodyn_ros.streams.guard import Guard
-from hodyn_ros.streams.inputs import Measured, Pairs, References
+from hodyn_ros.streams.inputs import Measured, References, Stamps
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.motion_stream import Instant, MotionStream, Plan, Request, Task
 from hodyn_ros.streams.timeline import PlannedMotion, State, Timeline
@@ -24,15 +23,14 @@ if TYPE_CHECKING:
 __all__ = [
     'ControlStep',
     'ControlLoop',
-    'Guard',
     'Instant',
     'Measured',
     'MotionStream',
-    'Pairs',
     'Plan',
     'PlannedMotion',
     'References',
     'Request',
+    'Stamps',
     'State',
     'Task',
     'Timeline',

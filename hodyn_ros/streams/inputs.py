@@ -1,4 +1,4 @@
-"""What a control loop takes: measurements of links and motors in pairs, and the reference.
+"""What a control loop takes: measurements of links and motors, and the reference.
 
 The time of stamps may begin anew; the reference is of trajectories, a stream, or of rest.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, cast
-
-import numpy as np
+from typing import NamedTuple
 
 from hodyn_ros.control.values import shifted
 from hodyn_ros.errors import StaleError
@@ -19,23 +17,22 @@ from hodyn_ros.trajectory.motion import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.typing import Array
 
-if TYPE_CHECKING:
-    from hodyn_ros.streams.guard import SlowedMotion
+ELASTIC_STATE = 'elastic_state'  # topic of the measurements
 
+# Older stamps are dropped as late. If only older stamps arrive for so long, and so many of them,
+# the clock was reset.
+RESET_TIME = 1.0  # s
+_RESET_COUNT = 3
 
-LINKS, MOTORS = 'joint_states', 'motor_states'
+HOLD = 'hold'
+"""What happens without a reference; otherwise no command is sent."""
 
-MOST_WAITING = 64  # measurements without their other half
+NEWER, LATE, RESET = 'newer', 'late', 'reset'
 
-# Stamps behind those that were answered are of messages that came late, unless nothing else has
-# come for this time, and so many pairs of them: then time has begun anew.
-BEGIN_ANEW_AFTER = 1.0  # s
-BEGIN_ANEW_PAIRS = 3
-
-STREAM, STOP = 'stream', 'stop'
+STREAM = 'stream'
 
 _MOST_AHEAD = 1000  # motions of a stream
-_SHORTEST_REST = 1e-3  # s, behind a stop
+_SHORTEST_REST = 1_000_000  # ns, behind a stop
 
 
 class Measured(NamedTuple):
@@ -59,108 +56,62 @@ class Measured(NamedTuple):
     begins_anew: bool = False
 
 
-class Pairs:
-    """Brings measurements of links and motors with equal stamps together.
+class Stamps:
+    """Order of the stamps of measurements: late ones, and a clock that was reset.
 
     Parameters
     ----------
-    drop : callable
-        Called with the topic of every measurement that stays without its other half, or comes
-        after later ones were answered.
     steady_time : callable
         Time that never goes back [s].
 
     Attributes
     ----------
     behind : float
-        How much older pairs that come are than an answered one [s]; of a single one, zero.
+        How much older than the answered measurement the latest ones are [s]; of a single one, and
+        of newer ones, zero.
     """
 
-    def __init__(
-        self,
-        drop: Callable[[str], object],
-        steady_time: Callable[[], float] = monotonic,
-    ) -> None:
-        self._drop, self._steady_time = drop, steady_time
-        self._waiting: dict[str, dict[int, Array]] = {LINKS: {}, MOTORS: {}}
-        self._answered = 0
-        # Pairs older than those that were answered, with nothing newer in between.
-        self._past_count = self._past_stamp = 0
-        self._past_since = 0.0
-        self.behind = 0.0
+    def __init__(self, steady_time: Callable[[], float] = monotonic) -> None:
+        self._steady_time = steady_time
+        self._answered = self._past_count = self._past_stamp = 0
+        self._past_since = self.behind = 0.0
 
-    def take(self, topic: str, stamp: int, values: Array) -> Measured | None:
-        """Take a measurement.
+    def judge(self, stamp: int) -> str:
+        """Order of a measurement.
 
         Parameters
         ----------
-        topic : str
-            `LINKS` or `MOTORS`.
         stamp : int
             [ns]
-        values : ndarray, shape (2, n) or (3, n)
-            Positions and velocities; those of links may have a third row, of torque sensors.
 
         Returns
         -------
-        Measured or None
-            None if the other half is not there yet, or if the pair is too late.
+        str
+            `NEWER` than the answered one; `LATE`; or `RESET`, which forgets what was before.
         """
-        self.behind, answered = 0.0, self._answered
-        if stamp <= answered:
-            self._drop(topic)
-        else:
+        self.behind = 0.0
+        if stamp > self._answered:
             self._past_count = 0
-            self._forget(answered)  # halves of the past that was none
-        own, other = (
-            self._waiting[topic],
-            self._waiting[MOTORS if topic == LINKS else LINKS],
-        )
-        own[stamp] = values
-        if stamp not in other:
-            if len(own) > MOST_WAITING:
-                self._forget(min(own))
-            return None
-        halves = (values, other[stamp]) if topic == LINKS else (other[stamp], values)
-        del own[stamp], other[stamp]
-        # Measurements up to a pair are of no use without their other half.
-        self._forget(stamp)
-        links, motors = halves
-        sensed = links[2] if len(links) > 2 else None
-        measured = Measured(stamp, np.concatenate((links[:2], motors)), sensed)
-        return measured if stamp > answered else self._of_the_past(measured)
-
-    def _forget(self, stamp: int) -> None:
-        """Drop what has waited up to a stamp; halves of the past have been counted before."""
-        for topic, waiting in self._waiting.items():
-            for key in [key for key in waiting if key <= stamp]:
-                del waiting[key]
-                if key > self._answered:
-                    self._drop(topic)
-
-    def _of_the_past(self, measured: Measured) -> Measured | None:
-        """Take a pair that is late, or of a time that has begun anew."""
+            return NEWER
         now = self._steady_time()
-        if not self._past_count or measured.stamp < self._past_stamp:
+        if not self._past_count or stamp < self._past_stamp:
             self._past_count, self._past_since = 0, now
-        self._past_count, self._past_stamp = self._past_count + 1, measured.stamp
+        self._past_count, self._past_stamp = self._past_count + 1, stamp
         if self._past_count > 1:
-            self.behind = (self._answered - measured.stamp) / NANOSECONDS
-        if self._past_count < BEGIN_ANEW_PAIRS or now - self._past_since < BEGIN_ANEW_AFTER:
-            return None
+            self.behind = (self._answered - stamp) / NANOSECONDS
+        if self._past_count < _RESET_COUNT or now - self._past_since < RESET_TIME:
+            return LATE
         self.clear()
-        return measured._replace(begins_anew=True)
+        return RESET
 
     def answer(self, stamp: int) -> None:
-        """Note that a pair is answered: it is not returned again, nor is an older one [ns]."""
+        """Note that a measurement is answered [ns]: neither it nor older ones are newer."""
         self._answered = stamp
 
     def clear(self) -> None:
         """Forget everything: time has jumped."""
         self._answered = self._past_count = 0
         self.behind = 0.0
-        for waiting in self._waiting.values():
-            waiting.clear()
 
 
 class _Sample(NamedTuple):
@@ -190,7 +141,7 @@ class References:
     Attributes
     ----------
     origin : str
-        Where the latest reference has come from: `STREAM`, `STOP`, `trajectory`, `rest`, or empty
+        Where the latest reference has come from: `STREAM`, `trajectory`, `rest`, or empty
         before the first one.
     """
 
@@ -200,9 +151,6 @@ class References:
         self._stream: deque[_Sample] = deque(maxlen=_MOST_AHEAD)
         self._latest: _Sample | None = None
         self._held: Array | None = None  # where a robot is that has never had a reference
-        # How far the motion of a stop has been dragged along.
-        self._slip: Array | None = None
-        self._most_ahead = np.zeros(0)
         self.origin = ''
 
     def use_joints(self, names: tuple[str, ...]) -> None:
@@ -213,47 +161,26 @@ class References:
     def clear(self) -> None:
         """Forget all but the timeline, which is cleared by its owner."""
         self.end_stream()
-        self._latest = self._held = self._slip = None
+        self._latest = self._held = None
 
     def end_stream(self) -> None:
         """Forget the stream: a trajectory takes its place."""
         self._stream.clear()
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the robot is stopped, or has been and is held where it rests."""
-        return self._slip is not None
-
-    def stop(
-        self, motion: PiecewiseMotion | SlowedMotion, time: int, most_ahead: Array
-    ) -> None:
-        """Bring the robot to rest, whatever it was to do.
-
-        A robot that cannot follow drags the motion along, instead of being pulled back to it.
+    def hold(self, position: Array, time: int) -> None:
+        """Hold a robot where it rests, as behind a trajectory, until there is a reference.
 
         Parameters
         ----------
-        motion : PiecewiseMotion or SlowedMotion
-            To rest.
+        position : ndarray, shape (n,)
+            [rad] or [m]
         time : int
-            When its time is zero [ns].
-        most_ahead : ndarray, shape (n,)
-            Largest distance of the motion from the measured positions [rad] or [m].
+            From which on [ns].
         """
         self.clear()
-        self._move(motion, time)
-        self._slip, self._most_ahead = np.zeros_like(most_ahead), most_ahead
-
-    def has_stopped(self, time: int) -> bool:
-        """Whether the motion to rest is over at a time [ns]."""
-        state = self._timeline.state(time)
-        return state is not None and not state.in_progress
-
-    def end_stop(self) -> None:
-        """Hold the robot where it rests, as behind a trajectory, until there is a reference."""
-        assert self._latest is not None
-        self._slip, rest = None, at_rest(self._latest.motion[0])
-        self._move(stop_motion(rest, _SHORTEST_REST), self._latest.stamp)
+        self._latest = rest = _Sample(time, at_rest(position))
+        spline = stop_motion(rest.motion, _SHORTEST_REST / NANOSECONDS)
+        self._move(spline, time - _SHORTEST_REST)
 
     def take(self, stamp: int, motion: Array, oldest: int) -> None:
         """Take a motion of a stream.
@@ -326,12 +253,6 @@ class References:
             self._held = measured if self._held is None else self._held
             state = State(at_rest(self._held), False, time, 'held')
         motion, origin = state.motion, 'trajectory' if state.in_progress else 'rest'
-        if self._slip is not None:
-            origin = STOP
-            ahead = motion[0] + self._slip - measured
-            kept = np.clip(ahead, -self._most_ahead, self._most_ahead)
-            self._slip += kept - ahead
-            motion[0] = measured + kept
         return self._used(origin, time, motion)
 
     def state(self, time: int) -> State | None:
@@ -372,10 +293,8 @@ class References:
             self._move(stop_motion(shifted(last.motion, timeout), rest), begin)
         return None
 
-    def _move(self, motion: PiecewiseMotion | SlowedMotion, begin: int) -> None:
-        # What is stopped is evaluated only, as a spline is.
-        spline = cast('PiecewiseMotion', motion)
-        self._timeline.add(PlannedMotion(self._joint_names, spline, begin, 4))
+    def _move(self, motion: PiecewiseMotion, begin: int) -> None:
+        self._timeline.add(PlannedMotion(self._joint_names, motion, begin, 4))
 
     def _used(self, origin: str, time: int, motion: Array) -> Array:
         self.origin = origin

@@ -12,7 +12,13 @@ from types import ModuleType
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
-from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, MotorReference
+from hodyn_msgs.msg import (
+    ElasticState,
+    JointEffort,
+    JointEffortTrajectory,
+    JointMotion,
+    MotorReference,
+)
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -65,8 +71,10 @@ def run(client):
         process.close()
 
 
-def state(motion, stamp, names=NAMES):
-    message = JointState(name=list(names), position=motion[0], velocity=motion[1])
+def state(motion, motor, stamp, names=NAMES):
+    message = ElasticState(joint_names=names, position=motion[0], velocity=motion[1])
+    message.motor_names = message.joint_names
+    message.motor_position, message.motor_velocity = motor[0], motor[1]
     message.header.stamp = time_of(stamp)
     return message
 
@@ -74,14 +82,14 @@ def state(motion, stamp, names=NAMES):
 # The robot with elastic joints and its controller
 
 
-def test_the_controller_takes_a_robot_and_answers_each_pair_of_measurements_with_torques(
+def test_the_controller_takes_a_robot_and_answers_each_measurement_with_torques(
     client, run
 ):
     given = {'controller': 'feed_forward_2', 'bandwidth': 12.0, 'measurement_timeout': 0.0}
-    more = {'max_gap': 1e6, 'max_tracking_error': 100.0, 'without_reference': 'stop'}
-    given |= {'actuators': ELASTIC['actuators'], 'diagnostics_period': 0.05}
+    more = {'max_tracking_error': 100.0, 'without_reference': 'stop'}
+    given |= {'actuators': ELASTIC['actuators']}
     run('flatness_controller', {**given, **more})
-    links, motors = (client.offer(JointState, f'{of}_states') for of in ('joint', 'motor'))
+    measured = client.offer(ElasticState, 'elastic_state')
     reference = client.offer(JointMotion, 'flatness_controller/reference')
     commands = client.keep(JointState, 'flatness_controller/motor_command')
     described = client.offer(String, 'robot_description', LATCHED)
@@ -103,8 +111,7 @@ def test_the_controller_takes_a_robot_and_answers_each_pair_of_measurements_with
     def measure(off=0.0):
         nonlocal stamp
         stamp += 1_000_000
-        links.publish(state(motion, stamp))
-        motors.publish(state(motor + off, stamp))
+        measured.publish(state(motion, motor + off, stamp))
 
     measure()
     held = client.status(
@@ -134,11 +141,11 @@ def test_the_controller_takes_a_robot_and_answers_each_pair_of_measurements_with
     assert list(command.name) == list(NAMES)
     np.testing.assert_allclose(command.effort, tau[0], rtol=1e-6)
     assert answer(np.array([1e-3, 0.0])).effort[0] < tau[0, 0] - 1e-3  # it pulls back
-    count, wrong = len(commands), state(motion, stamp + 1, ('hip', 'knee'))
-    links.publish(wrong)
+    count, wrong = len(commands), state(motion, motor, stamp + 1, ('hip', 'knee'))
+    measured.publish(wrong)
     refused = client.status(
         'flatness_controller',
-        'joint_states',
+        'elastic_state',
         lambda s: 'shoulder, elbow' in str(dict_of(s)),
     )
     assert dict_of(refused)['refused'] != '0' and len(commands) >= count
@@ -147,10 +154,8 @@ def test_the_controller_takes_a_robot_and_answers_each_pair_of_measurements_with
 def test_a_simulated_robot_follows_a_trajectory_under_its_controller(client, run):
     pytest.importorskip('mujoco')
     remapped = ('-r', '~/motor_command:=motor_command', '-r', '/clock:=clock')
-    reliable = {
-        f'qos_overrides./{client.namespace}/{name}_states.subscription.reliability': 'reliable'
-        for name in ('joint', 'motor')
-    }
+    topic = f'/{client.namespace}/elastic_state'
+    reliable = {f'qos_overrides.{topic}.subscription.reliability': 'reliable'}
     law = {'controller': 'tracking', 'without_reference': 'hold', 'use_sim_time': True}
     run('flatness_controller', {**ELASTIC, **law, **reliable}, *remapped)
     client.status('flatness_controller', 'model', lambda s: s.message == 'model loaded')

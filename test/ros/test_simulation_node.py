@@ -1,16 +1,18 @@
 """The simulated robot behind topics, on real middleware."""
 
-from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from hodyn_msgs.msg import ElasticState
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from support import robots
 from support.messages import nanoseconds, stamp_of, time_of
 from support.ros_harness import Peer, dict_of, own_domain
+from support.scripts import load
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.actuators import SeriesElastic
@@ -46,7 +48,7 @@ class Bench(Peer):
             topic: self.keep(kind, topic)
             for topic, kind in (
                 ('joint_states', JointState),
-                ('motor_states', JointState),
+                ('elastic_state', ElasticState),
                 ('/diagnostics', DiagnosticArray),
                 ('/clock', Clock),
             )
@@ -68,9 +70,12 @@ class Bench(Peer):
         def find(topic):
             return [m for m in list(self.received[topic]) if stamp_of(m) == stamp]
 
-        topics = 'joint_states', 'motor_states'
+        topics = 'joint_states', 'elastic_state'
         self.wait(lambda: all(map(find, topics)), f'sample {stamp}')
-        return [find(topic)[0] for topic in topics]
+        links, state = (find(topic)[0] for topic in topics)
+        assert (links.name, links.position) == (state.joint_names, state.position)
+        assert (links.velocity, links.effort) == (state.velocity, state.spring_torque)
+        return state
 
     def command(self, effort, stamp, names=NAMES):
         message = JointState(name=list(names), effort=[float(value) for value in effort])
@@ -140,22 +145,20 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench):
             'imperfections.coulomb': 0.2,
             'imperfections.elbow.coulomb': 1,
             'imperfections.fore.payload': 0.5,
-            'imperfections.torque_rate_limit': 5000.0,
+            'imperfections.torque_limit': 50.0,
         },
     )
     desired = motion(1e-3 * np.arange(count))
     controller = Follower()
     torques = []
     for k, reference in enumerate(desired):
-        links, motors = robot.sample(START + k * PERIOD)
-        assert len(links.effort) == 2 and not motors.effort
-        torques.append(
-            controller.command(
-                reference,
-                *(np.array(v) for v in (links.position, links.velocity)),
-                *(np.array(v) for v in (motors.position, motors.velocity)),
-            )
+        measured = robot.sample(START + k * PERIOD)
+        assert len(measured.spring_torque) == 2
+        links, motors = (
+            (measured.position, measured.velocity),
+            (measured.motor_position, measured.motor_velocity),
         )
+        torques.append(controller.command(reference, *map(np.array, (*links, *motors))))
         robot.command(torques[-1], START + k * PERIOD)
     robot.sample(START + count * PERIOD)
     actuator = SeriesElastic(STIFFNESS, INERTIA)
@@ -166,7 +169,7 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench):
             imperfections=Imperfections(
                 coulomb={'shoulder': 0.2, 'elbow': 1.0},
                 payload={'fore': 0.5},
-                torque_rate_limit=5000.0,
+                torque_limit=50.0,
             ),
         ),
         Follower(),
@@ -195,8 +198,7 @@ def test_without_an_answer_the_last_command_is_held_and_counted(bench):
     reference.reset(np.zeros(2))
     for _ in range(3):
         reference.step([9.0, 2.0], 10)
-    links, _ = robot.sample(START + 3 * PERIOD)
-    np.testing.assert_array_equal(links.position, reference.q)
+    np.testing.assert_array_equal(robot.sample(START + 3 * PERIOD).position, reference.q)
     robot.wait(lambda: robot.state()[0].level == DiagnosticStatus.STALE, 'stale')
 
 
@@ -204,28 +206,26 @@ def test_commands_that_cannot_be_used_are_refused_and_nothing_moves(bench):
     robot = bench(publish_clock=False, command_timeout=100.0)
     robot.sample(START)
     both = [1.0, 2.0]
-    refused = Counter()
-    for effort, stamp, names, kind, reason in (
-        (both, START + 1, NAMES, 'stale', 'answers the sample at 2.000000001'),
-        (both, 0, NAMES, 'stale', 'expected an answer to that at 2.000000000'),
-        ([1.0], START, NAMES, 'invalid', 'effort has 1 values, expected 2'),
-        ([1.0, np.nan], START, NAMES, 'invalid', "effort of joint 'elbow' is nan"),
-        ([1.0, np.inf], START, NAMES, 'invalid', "effort of joint 'elbow' is inf"),
-        ([1.0, 1e11], START, NAMES, 'invalid', "motor 'elbow' is 1e+11, expected"),
-        ([1.0], START, ['elbow'], 'unknown joints', 'missing: shoulder'),
-        (both, START, ['elbow', 'wrist'], 'unknown joints', 'unknown: wrist'),
-        ([1.0] * 40_000, START, ['x'] * 40_000, 'too large', 'expected no more than'),
-        (None, START, NAMES, 'invalid', 'cannot be unpacked'),
+    for number, (effort, stamp, names, reason) in enumerate(
+        (
+            (both, START + 1, NAMES, 'answers the sample at 2.000000001'),
+            (both, 0, NAMES, 'expected an answer to that at 2.000000000'),
+            ([1.0], START, NAMES, 'effort has 1 values, expected 2'),
+            ([1.0, np.nan], START, NAMES, "effort of joint 'elbow' is nan"),
+            ([1.0, np.inf], START, NAMES, "effort of joint 'elbow' is inf"),
+            ([1.0, 1e11], START, NAMES, "motor 'elbow' is 1e+11, expected"),
+            ([1.0], START, ['elbow'], 'missing: shoulder'),
+            (both, START, ['elbow', 'wrist'], 'unknown: wrist'),
+            ([1.0] * 40_000, START, ['x'] * 40_000, 'expected no more than'),
+            (None, START, NAMES, 'cannot be unpacked'),
+        )
     ):
-        refused[kind] += 1
         if effort is None:
             robot.commands.publish(b'\x00\x01\x00\x00' + b'\xff' * 32)
         else:
             robot.command(effort, stamp, names)
-        robot.wait(
-            lambda kind=kind: robot.value(f'refused: {kind}') == str(refused[kind]),
-            f'refusal of {kind}',
-        )
+        said = str(number + 1)
+        robot.wait(lambda said=said: robot.value('refused') == said, reason)
         assert reason in robot.value('last refusal')
     assert robot.value('samples') == '0'
     assert robot.state()[0].name == f'{robot.namespace}/simulated_robot: simulation'
@@ -268,3 +268,28 @@ def test_parameters_that_cannot_be_used_end_the_start(context, parameters, messa
     overrides = [Parameter(name, value=value) for name, value in values.items()]
     with pytest.raises(ValueError, match=message):
         SimulatedRobot(context=context, parameter_overrides=overrides)
+
+
+def test_the_relay_makes_one_message_of_links_and_motors_with_equal_stamps():
+    path = Path(__file__).resolve().parents[2] / 'examples' / 'elastic_state_relay.py'
+    peer = Peer('elastic_state_relay')
+    topics = 'joint_states', 'motor_states'
+    links, motors = (peer.offer(JointState, topic, qos.OUTPUT) for topic in topics)
+    made = peer.keep(ElasticState, 'elastic_state')
+    peer.run(load(path).ElasticStateRelay, {})
+
+    def tell(publisher, names, stamp, value):
+        message = JointState(name=names, position=[value] * 2, velocity=[value] * 2)
+        message.header.stamp = time_of(stamp)
+        publisher.publish(message)
+
+    for stamp in (1, 2, 3):
+        tell(motors, 'cd', stamp, 10.0 + stamp)
+        if stamp != 2:
+            tell(links, 'ab', stamp, 1.0 * stamp)
+        peer.wait(lambda stamp=stamp: len(made) == (stamp + 1) // 2, f'message {stamp}')
+    peer.close()
+    assert [stamp_of(message) for message in made] == [1, 3]
+    assert (list(made[1].position), list(made[1].motor_velocity)) == ([3.0] * 2, [13.0] * 2)
+    assert (made[1].joint_names, made[1].motor_names) == (['a', 'b'], ['c', 'd'])
+    assert not made[1].spring_torque

@@ -39,29 +39,19 @@ CONTROL = {
     'bandwidth': 0.0,
     'sample_period': 0.001,
     'delay': 0.0,
-    'resolution': SimpleNamespace(pair=None),
     'torque_sensors': False,
-    'limit_torques': True,
     'measurement_timeout': 0.0,
     'reference_timeout': 0.05,
     'without_reference': 'hold',
     'stop_duration': 0.5,
-    'allow_limit_violations': False,
     'max_tracking_error': 0.2,
-    'velocity_margin': 0.2,
-    'position_margin': 0.05,
-    'violation_samples': 3,
-    'saturation_time': 0.2,
-    'max_gap': 0.05,
     'max_external_torque': 0.0,
+    'max_drive_error': 0.0,
     'collision_reaction': 'stop',
     'tool_link': '',
     'joint_stiffness': 100.0,
     'translational_stiffness': 500.0,
     'rotational_stiffness': 30.0,
-    'nullspace_stiffness': 5.0,
-    'damping_ratio': 0.7,
-    'floating_damping': 2.0,
 }
 ControlSettings = make_dataclass(
     'ControlSettings', CONTROL, bases=(_Settings,), frozen=True, namespace={}
@@ -128,7 +118,7 @@ class Host:
         return [text for known, text in self.log if known == level]
 
 
-LINKS, MOTORS = 'joint_states', 'motor_states'
+FIELDS = 'position', 'velocity', 'motor_position', 'motor_velocity'
 NAMES = ('shoulder', 'elbow')
 PERIOD = 1_000_000  # ns
 STIFFNESS, INERTIA = 1000.0, 0.3
@@ -200,10 +190,10 @@ class ControlledRobot:
 
     def measure(self, change=0.0):
         """The loop gets what the robot measures, perhaps with a fault."""
-        state = self.state + change
-        for topic, rows in ((LINKS, state[:2]), (MOTORS, state[2:])):
-            names = self.control.fields(topic, self.has_velocities)
-            self.control.take(topic, self.stamp, names, rows[: len(names)])
+        given = dict(zip(FIELDS, self.state + change))
+        if not self.has_velocities:
+            given = {field: given[field] for field in FIELDS[::2]}
+        self.control.take(self.stamp, given)
 
     def sample(self, change=0.0, push=0.0, force=(0.0, 0.0)):
         """Measure the robot and let it move by the answer.

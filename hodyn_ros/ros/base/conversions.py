@@ -16,6 +16,7 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Wrench as WrenchMessage
 from hodyn_msgs.msg import (
     BaseMotion,
+    ElasticState,
     JointEffort,
     JointEffortTrajectory,
     JointMotion,
@@ -81,8 +82,8 @@ def time_message(nanoseconds: int) -> Time:
 
 # Streams use the same names in every message. What does not fit is not kept.
 @lru_cache(maxsize=64)
-def _order(names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int] | None:
-    """Find the indices that bring values from one order of names into another; None: the same."""
+def joint_indices(names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int] | None:
+    """Indices that bring values from one order of names into another; None: the same."""
     return None if names == wanted else joint_order(names, wanted)
 
 
@@ -150,7 +151,7 @@ def motion_from_message(
     MotionError
         If a field has the wrong length, a needed one is empty or a value is not finite.
     """
-    order = _order(tuple(message.joint_names), model.joint_names)
+    order = joint_indices(tuple(message.joint_names), model.joint_names)
     n, N = len(model.joint_names), samples or 1
     rows = read_rows(what, message, MOTION_FIELDS, n, _FEWEST_MOTION_FIELDS, samples=N)
     given = [len(getattr(message, name)) > 0 for name in MOTION_FIELDS]
@@ -299,6 +300,46 @@ def values_of(
     values = read_rows(topic, message, fields, len(names), len(fields), 'name')[:, places]
     check_finite(topic, fields, wanted, values)
     return values
+
+
+def measured_of(
+    topic: str, message: ElasticState, joints: tuple[str, ...], motors: tuple[str, ...]
+) -> dict[str, Array]:
+    """Fields of a measurement of links and motors that are not empty.
+
+    Parameters
+    ----------
+    topic : str
+        For errors.
+    message : ElasticState
+        Further names than the wanted ones are ignored.
+    joints, motors : tuple of str
+        Wanted names.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n,) or (m,)
+        In the order of the names; values need not be finite.
+
+    Raises
+    ------
+    JointNameError
+        If some of the names are missing or repeated.
+    MotionError
+        If a field has the wrong length.
+    """
+    found = dict[str, Array]()
+    for field, wanted, of in (
+        ('joint_names', joints, ('position', 'velocity', 'spring_torque')),
+        ('motor_names', motors, ('motor_position', 'motor_velocity')),
+    ):
+        names = tuple(getattr(message, field))
+        places = _places(topic, names, wanted)
+        if not places:
+            raise JointNameError(f'{topic}: {field}: expected {listed(wanted)}.')
+        rows = read_rows(topic, message, of, len(names), 0, field)[:, places]
+        found.update((name, row) for name, row in zip(of, rows) if getattr(message, name))
+    return found
 
 
 @lru_cache(maxsize=64)

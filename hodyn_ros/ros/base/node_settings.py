@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.errors import ModelError
@@ -23,7 +22,6 @@ from hodyn_ros.ros.base.parameters import (
     group,
 )
 from hodyn_ros.streams.robot import actuator_problems
-from hodyn_ros.streams.wrench_sources import Expiry
 
 _LIMIT_UNITS = {
     'acceleration': 'rad/s^2 or m/s^2',
@@ -94,11 +92,6 @@ class WrenchSettings:
         'positive x), or the one on_environment.',
         choices=('on_robot', 'on_environment'),
     )
-
-    @cached_property
-    def expiry(self) -> Expiry:
-        """What becomes of a wrench without news."""
-        return Expiry(self.timeout, self.stale_policy)
 
 
 @dataclass(frozen=True)

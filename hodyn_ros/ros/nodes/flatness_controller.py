@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import WrenchStamped
-from hodyn_msgs.msg import JointMotion, ObservedState
+from hodyn_msgs.msg import ElasticState, JointMotion, ObservedState
 from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.errors import JointNameError, MotionError
-from hodyn_ros.names import listed
+from hodyn_ros.errors import MotionError
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import (
     MOTION_FIELDS,
     flat,
+    measured_of,
     motion_from_message,
     time_message,
-    values_of,
     write_wrench,
 )
 from hodyn_ros.ros.base.life import main
@@ -34,8 +33,8 @@ from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.messages import BeginElastic
 from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
-from hodyn_ros.streams.inputs import LINKS, MOTORS
-from hodyn_ros.streams.laws import controlled_robot, make_laws
+from hodyn_ros.streams.inputs import ELASTIC_STATE
+from hodyn_ros.streams.laws import Laws, controlled_robot, make_laws
 from hodyn_ros.streams.motion_stream import TRAJECTORY
 from hodyn_ros.streams.process_watch import LOOK_PERIOD
 from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
@@ -61,7 +60,6 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     Attributes
     ----------
     control : ControlLoop
-    supervisor : Supervisor
     stream : MotionStream
         Of the control loop.
     """
@@ -77,8 +75,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self.control = ControlLoop(
             self, self._planning, controlled_robot, make_laws, self._planning.set_up
         )
-        self.supervisor, self.stream = self.control.supervisor, self.control.stream
-        self._message, self._names = JointState(), dict[str, tuple[str, ...]]()
+        self.stream = self.control.stream
+        self._message = JointState()
+        self._named: Laws | None = None  # for which the message has its names
         self._publisher = self.advertise(JointState, '~/motor_command')
         self._observed = self.advertise(ObservedState, '~/observed_state')
         self._wrench = self.advertise(WrenchStamped, '~/external_wrench')
@@ -88,9 +87,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def topics(self) -> Iterator[Topic]:
         """Yield the inputs."""
-        for topic in (LINKS, MOTORS):
-            take, then = partial(self._take, topic), self._control_newest
-            yield Topic(topic, JointState, take, qos.SENSOR_INPUT, then=then)
+        then = self._control_newest
+        yield Topic(ELASTIC_STATE, ElasticState, self._take, qos.SENSOR_INPUT, then=then)
         # References may come ahead of their time: none takes the place of another.
         yield Topic(REFERENCE, JointMotion, self._take_reference, qos.as_series(qos.NEWEST))
         yield Topic.whole(
@@ -135,24 +133,18 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         motion[: len(given)] = given
         self.control.take_reference(motion, nanoseconds(message.header.stamp))
 
-    def _take(self, topic: str, message: JointState) -> None:
+    def _take(self, message: ElasticState) -> None:
         control = self.control
         if control.laws is None and control.preparation.is_awaited:
             return
-        stamp, names = nanoseconds(message.header.stamp), control.ready().names[topic]
-        if not stamp:
-            raise MotionError(
-                f'{topic}: there is no stamp, by which links and motors are paired.'
-            )
-        fields = control.fields(topic, bool(message.velocity))
-        values = values_of(topic, message, fields, names)
-        if values is None:
-            raise JointNameError(f'{topic}: expected names {listed(names)}.')
-        if why := control.take(topic, stamp, fields, values):
+        laws = control.ready()
+        names = laws.robot.model.joint_names, laws.motor_names
+        given = measured_of(ELASTIC_STATE, message, *names)
+        if why := control.take(nanoseconds(message.header.stamp), given):
             self.hold_back('command', why)
 
     def _control_newest(self) -> None:
-        """Answer the newest pair of measurements that has been taken."""
+        """Answer the newest measurement that has been taken."""
         begin = time.perf_counter()
         try:
             answer = self.control.answer_newest()
@@ -165,7 +157,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._publish(answer)
         hits = self.control.note_sent(answer)
         taken = time.perf_counter() - begin
-        self.diagnostics.output.published(taken, hits, answer.stamp, self.now())
+        self.diagnostics.output.published(taken, answer.stamp, self.now())
+        self.diagnostics.output.exceeded(Counter(hits))
         try:
             self._publish_observed(answer.stamp)
         except Exception as failure:
@@ -174,8 +167,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     def _publish(self, answer: ControlStep) -> None:
         message, laws = self._message, self.control.ready()
         # A message again and again: making one takes longer.
-        if self._names is not laws.names:
-            self._names, message.name = laws.names, list(laws.names[MOTORS])
+        if self._named is not laws:
+            self._named, message.name = laws, list(laws.motor_names)
             message.header.frame_id = laws.robot.model.base_link
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(
             answer.stamp, NANOSECONDS
@@ -193,7 +186,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         if wants_state:
             laws = self.control.ready()
             message = ObservedState(
-                joint_names=laws.names[LINKS], motor_names=laws.names[MOTORS]
+                joint_names=laws.robot.model.joint_names, motor_names=laws.motor_names
             )
             for name, values in zip(OBSERVED, state):
                 setattr(message, name, flat(values))
@@ -208,8 +201,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def statuses(self) -> list[DiagnosticStatus]:
         """Health as that of the hodyn node, with commands for an output."""
-        for topic in (LINKS, MOTORS):
-            self.diagnostics.input(topic).timeout = self.settings.measurement_timeout
+        self.diagnostics.input(ELASTIC_STATE).timeout = self.settings.measurement_timeout
         self.diagnostics.input(REFERENCE).timeout = self.settings.reference_timeout
         self._planning.note_stream(self.stream, self.control.instant())
         statuses = self.diagnostics.report(*self.control.preparation.state, {})
@@ -220,9 +212,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             *output.values,
             *(KeyValue(key=key, value=text) for key, text in values),
         ]
-        if self.supervisor.has_stopped:  # it lasts
+        if self.control.why:  # it lasts
             output.level = DiagnosticStatus.ERROR
-            output.message = f'the robot has been stopped: {self.supervisor.why}'
+            output.message = f'the robot has been stopped: {self.control.why}'
         return statuses
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -48,24 +49,21 @@ from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import (
     HIGHEST_EFFORT_ORDER,
     continuous_order,
-    message_of_joints,
+    fill,
+    moment_force,
     motion_estimate_message,
-    motion_from_message,
+    motion_of_base,
     payload_of,
+    read_rows,
     time_message,
-    write_efforts,
-)
-from hodyn_ros.ros.base.inputs import (
-    BaseMotionMessages,
-    JointStateMessages,
-    MechanismMessages,
-    StiffnessMessages,
-    WrenchMessages,
+    values_of,
+    wrench_from_message,
 )
 from hodyn_ros.ros.base.life import main
-from hodyn_ros.ros.base.motor_messages import MotorMessages
+from hodyn_ros.ros.base.motor_messages import MotorMessages, stiffness_from_message
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.serialized import EffortWriter, MotionReader
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.identification import OnlineIdentification
 from hodyn_ros.ros.planner.client import ServingClient
@@ -75,6 +73,7 @@ from hodyn_ros.streams import base_motion
 from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
 from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
 from hodyn_ros.streams.identification import estimator_of
+from hodyn_ros.streams.measured import MeasuredMotion, MechanismStates
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
     TRAJECTORY,
@@ -82,6 +81,7 @@ from hodyn_ros.streams.motion_stream import (
     MotionStream,
     Plan,
 )
+from hodyn_ros.streams.motors import Stiffness
 from hodyn_ros.streams.payloads import (
     Transitions,
     check_transition,
@@ -93,12 +93,13 @@ from hodyn_ros.streams.process_watch import LOOK_PERIOD, RUNNING
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot, drives_of, without_limits
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
-from hodyn_ros.streams.wrenches import check_target
+from hodyn_ros.streams.wrenches import Wrenches, check_target
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.typing import Array
 
 _FAR_AHEAD = 60 * NANOSECONDS  # a stamp, such as of another clock
 _WARNING_PERIOD = 10.0  # s
+_STATE = ('position', 'velocity')  # fields of JointState
 
 # Time in which efforts pass over to those of another description with the same joints, if a motion
 # is in progress [s].
@@ -129,17 +130,18 @@ class HodynNode(RobotNode[NodeSettings]):
         self.robot: Robot | None = None
         # What follows belongs to the robot in use.
         self._limit_check: LimitCheck | None = None
-        self._message: JointEffort  # used again and again
+        self._writer: EffortWriter
         self._motors: MotorMessages | None = None
         self._remark = ''  # why there is no compiled code
         self._unlimited: list[str] = []  # what has been said to have no limit
         self._estimate: Estimate | None = None  # of the joint states, not answered yet
         self._last_tick: int | None = None
-        self._stiffness = StiffnessMessages()
-        self._wrenches = WrenchMessages(settings)
-        self._base = BaseMotionMessages()
-        self._measured = JointStateMessages()
-        self._mechanism = MechanismMessages()
+        self._stiffness = Stiffness()
+        self._wrenches = Wrenches(settings)
+        self._base = base_motion.BaseMotions()
+        self._measured = MeasuredMotion()
+        self._motions = MotionReader()
+        self._mechanism = MechanismStates()
         self._transitions = Transitions()
         acting = self._wrenches, self._base, self._transitions
         self._efforts = InstantEfforts(*acting)
@@ -181,26 +183,27 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def topics(self) -> Iterator[Topic]:
         """Yield the inputs."""
-        settings = self.settings
-        give = partial(self._take_acting, 'wrench_motion', self._wrenches.take_motion)
-        states, answer = self._take_joint_states, self._answer_joint_states
+        receive, states = self._take_joint_motion, self._take_joint_states
+        read, answer = self._read_joint_motion, self._answer_joint_states
         samples = [
-            Topic('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
-            Topic('wrench_motion', WrenchMotion, give, qos.INPUT),
-            Topic('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
-            Topic(
-                'stiffness_motion', StiffnessMotion, self._take_stiffness_motion, qos.INPUT
-            ),
-            Topic('base_motion', BaseMotion, self._take_base_motion, qos.SENSOR_INPUT),
+            Topic('joint_motion', JointMotion, receive, qos.NEWEST, unpack=read),
             Topic('joint_states', JointState, states, qos.SENSOR_INPUT, answer),
         ]
+        for name, kind, keep, profile in (
+            ('wrench_motion', WrenchMotion, self._take_wrench_motion, qos.INPUT),
+            ('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
+            ('stiffness_motion', StiffnessMotion, self._take_stiffness, qos.INPUT),
+            ('base_motion', BaseMotion, self._take_base_motion, qos.SENSOR_INPUT),
+        ):
+            if name != 'base_motion' or self.settings.base_motion:
+                take = partial(self._take_acting, name, keep)
+                samples.append(Topic(name, kind, take, profile))
         for topic in samples:
-            if topic.name != 'base_motion' or settings.base_motion:
-                series = qos.as_series(topic.profile)
-                yield topic._replace(profile=series) if settings.answer_all else topic
+            series = topic._replace(profile=qos.as_series(topic.profile))
+            yield series if self.settings.answer_all else topic
         for name, profile in ((TRAJECTORY, qos.INPUT), (CHUNK, qos.NEWEST)):
-            take = partial(self._take_trajectory, topic=name)
-            yield Topic.whole(name, JointTrajectory, take, profile)
+            give = partial(self._take_trajectory, topic=name)
+            yield Topic.whole(name, JointTrajectory, give, profile)
 
     # Parameters and the robot
 
@@ -262,7 +265,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if robot is not None and robot is not self.robot:
             self._note_limit_hits()
             self._limit_check = LimitCheck(robot.model, robot.limits)
-            self._message = message_of_joints(JointEffort, robot.model)
+            self._writer = EffortWriter(robot.model)
             self._mechanism.use(robot.model)
             if self.robot is None or self.robot.model.base_link != robot.model.base_link:
                 self._base.clear()
@@ -407,10 +410,13 @@ class HodynNode(RobotNode[NodeSettings]):
 
     # Single motions and measurements
 
-    def _take_joint_motion(self, message: JointMotion) -> None:
+    def _read_joint_motion(self, data: bytes) -> tuple[Robot, Array, int]:
         robot = self.robot or self._preparation.ready()
-        motion = motion_from_message(robot.model, message)
-        stamp, arrival = self._times(message)
+        return robot, *self._motions.read(data, robot.model)
+
+    def _take_joint_motion(self, given: tuple[Robot, Array, int]) -> None:
+        robot, motion, stamp = given
+        stamp, arrival = self._times(stamp)
         if stamp < arrival:  # one that is ahead is answered
             check_age(
                 'joint_motion', stamp, arrival, self.settings.input_timeout, 'input_timeout'
@@ -429,18 +435,16 @@ class HodynNode(RobotNode[NodeSettings]):
     def _times_of_arrival(self) -> tuple[int, int]:
         """When the message that is being taken has arrived, and now, by the node's clock [ns]."""
         # The middleware tells the time of the system; what a simulation showed then is not known.
-        is_simulated = self.get_clock().ros_time_is_active
-        now = self.now() if is_simulated else time.time_ns()
+        now, is_simulated = self.now(), self.get_clock().ros_time_is_active
         return (now if is_simulated else min(self.received or now, now)), now
 
-    def _times(self, message: JointMotion | JointState) -> tuple[int, int]:
+    def _times(self, stamp: int) -> tuple[int, int]:
         """Stamp (zero: the arrival) and arrival [ns] of the message that is being taken.
 
         StaleError if it came in time, but has waited here for too long.
         """
         arrival, now = self._times_of_arrival()
-        stamp = nanoseconds(message.header.stamp) or arrival
-        timeout = self.settings.input_timeout
+        stamp, timeout = stamp or arrival, self.settings.input_timeout
         if timeout and now - stamp > timeout * NANOSECONDS >= arrival - stamp:
             raise StaleError(
                 f'The stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, more than '
@@ -456,21 +460,27 @@ class HodynNode(RobotNode[NodeSettings]):
         if self._preparation.is_awaited or not is_used:
             return
         self._preparation.ready()
-        measured, state = self._measured, message
+        measured, state, topic = self._measured, message, 'joint_states'
         dropped = measured.dropped
-        stamp, arrival = self._times(message)
+        stamp, arrival = self._times(nanoseconds(message.header.stamp))
         if has_loops:
-            completed = self._mechanism.completed(message, stamp, arrival)
-            if completed is None:
+            fields, names = _STATE[: 1 + bool(message.velocity)], message.name
+            given = read_rows(topic, message, fields, len(names), len(fields), 'name')
+            motion = self._mechanism.take(names, given, arrival)
+            if motion is None:
                 return
-            state = completed
+            state = self._joint_state(motion, stamp)
             self._state_publisher.publish(state)
             self._compare_with_loops()
-        estimate = measured.update(state, arrival, self.settings.input_timeout)
+        values = values_of(topic, state, ('position',), measured.joint_names)
+        estimate = None
+        if values is not None:
+            timeout = self.settings.input_timeout
+            estimate = measured.take(values[0], stamp, arrival, timeout)
         self._identification.take_message(message, stamp)
-        self.diagnostics.dropped('joint_states', measured.dropped - dropped)
+        self.diagnostics.dropped(topic, measured.dropped - dropped)
         if measured.is_behind_gap:
-            self.diagnostics.input('joint_states').add('gaps')
+            self.diagnostics.input(topic).add('gaps')
         if estimate is not None:
             self._estimate = estimate
             if self.settings.answer_all:
@@ -500,32 +510,38 @@ class HodynNode(RobotNode[NodeSettings]):
             kind = JointEffort.SOURCE_JOINT_STATES, HIGHEST_EFFORT_ORDER
             self._publish_effort(robot, estimate.motion, estimate.time, *kind, estimate)
 
-    def _take_wrench(self, message: WrenchStamped) -> None:
-        if not self._preparation.is_awaited:
-            self._take_acting('wrench', self._wrenches.take_stamped, message)
-
     def _take_acting(
-        self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
+        self, topic: str, keep: Callable[[Any, Robot, int], bool], message: Any
     ) -> None:
+        """Keep what acts on the robot, unless something newer has come."""
+        if self._preparation.is_awaited and topic in ('wrench', 'base_motion'):
+            return  # who measures early makes no mistake
         dropped = self._wrenches.dropped
-        if take(message, self._preparation.ready().model, self._times_of_arrival()[0]):
+        is_kept = keep(message, self._preparation.ready(), self._times_of_arrival()[0])
+        self.diagnostics.dropped(topic, self._wrenches.dropped - dropped + (not is_kept))
+
+    def _take_wrench_motion(self, message: WrenchMotion, robot: Robot, now: int) -> bool:
+        given, stamp = wrench_from_message(message), nanoseconds(message.header.stamp)
+        if self._wrenches.take_given(given, stamp, robot.model, now):
             self._preparation.request_wrenches()
-        self.diagnostics.dropped(topic, self._wrenches.dropped - dropped)
+        return True  # it counts itself
 
-    def _take_base_motion(self, message: BaseMotion) -> None:
-        if not self._preparation.is_awaited:
-            link, arrival = (
-                self._preparation.ready().model.base_link,
-                self._times_of_arrival()[0],
-            )
-            if not self._base.take(message, link, arrival, self.settings.input_timeout):
-                self.diagnostics.dropped('base_motion')
+    def _take_wrench(self, message: WrenchStamped, robot: Robot, now: int) -> bool:
+        values, header = np.array(moment_force(message.wrench)), message.header
+        given = header.frame_id, values, nanoseconds(header.stamp)
+        if self._wrenches.take_measured(*given, robot.model, now):
+            self._preparation.request_wrenches()
+        return True
 
-    def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
-        drives = self._preparation.ready().drives
-        joints = () if drives is None else drives.stiffness
-        if not self._stiffness.take(message, joints, self._times_of_arrival()[0]):
-            self.diagnostics.dropped('stiffness_motion')
+    def _take_base_motion(self, message: BaseMotion, robot: Robot, now: int) -> bool:
+        motion = motion_of_base(message, robot.model.base_link)
+        stamp = nanoseconds(message.header.stamp) or now
+        return self._base.take_motion(motion, stamp, now, self.settings.input_timeout)
+
+    def _take_stiffness(self, message: StiffnessMotion, robot: Robot, now: int) -> bool:
+        joints = () if robot.drives is None else robot.drives.stiffness
+        wanted = stiffness_from_message(message, joints)
+        return self._stiffness.take_wish(wanted, nanoseconds(message.header.stamp) or now)
 
     def _publish_effort(
         self,
@@ -569,12 +585,11 @@ class HodynNode(RobotNode[NodeSettings]):
             delay = estimate.delay
             if std is not None:
                 self._identification.update(motion, stamp, found.wrenches, std)
-        write_efforts(self._message, effort, stamp, source, continuous, std, delay)
-        self._effort_publisher.publish(self._message)
+        message = self._writer.message(effort, stamp, source, continuous, std, delay)
+        self._effort_publisher.publish(message)
         if self._mechanism.joint_names:
             self._publish_state(motion, stamp)
-        now = self.get_clock().now().nanoseconds
-        self.diagnostics.output.published(time.perf_counter() - begin, (), stamp, now)
+        self.diagnostics.output.published(time.perf_counter() - begin, stamp, self.now())
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
         if self._motors is not None:
@@ -589,7 +604,14 @@ class HodynNode(RobotNode[NodeSettings]):
         timeout = self.settings.input_timeout
         state = self._mechanism.asked(motion, self.now(), timeout)
         if state is not None:
-            self._state_publisher.publish(self._mechanism.message(state, stamp))
+            self._state_publisher.publish(self._joint_state(state, stamp))
+
+    def _joint_state(self, motion: Array, stamp: int) -> JointState:
+        """Message on positions and velocities (K, N) of all joints at a time [ns]."""
+        message = JointState(name=self._mechanism.joint_names)
+        message.header.stamp = time_message(stamp)
+        fill(message, _STATE, motion)
+        return message
 
     def _publish_motors(
         self, robot: Robot, motion: Array, effort: Array, stamp: int, source: int
@@ -609,8 +631,9 @@ class HodynNode(RobotNode[NodeSettings]):
             return
         self._motor_publisher.publish(messages.message(motors, stamp, source))
         violations = find_motor_violations(drives.actuators, drives.limits, motors)
-        health.published(
-            0.0, [f'{item.quantity} of {item.joint_name}' for item in violations]
+        health.published()
+        health.exceeded(
+            Counter(f'{item.quantity} of {item.joint_name}' for item in violations)
         )
 
     # Trajectories

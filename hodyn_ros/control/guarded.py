@@ -1,0 +1,87 @@
+"""Guards around a law without memory: the judge of all other laws, with an observer beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hodyn_ros.control import step
+from hodyn_ros.control.controller import Controller, friction_of
+from hodyn_ros.control.guards import Guards
+from hodyn_ros.control.law import Command
+from hodyn_ros.control.observer_controller import GUARDS, ObserverController
+from hodyn_ros.control.values import fill
+from hodyn_ros.typing import Array
+
+
+class GuardedController(ObserverController):
+    """A law without memory that is stopped, held and released as the laws with an observer.
+
+    The law gets the measured state: positions and speeds that cannot be true are replaced by those
+    that are expected.
+
+    Parameters
+    ----------
+    law : Controller
+        Its torque limits and lead are those of the controller.
+    sample_period : float
+        T [s]; `evaluate` is called as often.
+    delay : float
+        As of `ObserverController`; of the observer alone, since the law has its lead.
+    guards : Guards
+    """
+
+    estimates = False
+    kind = step.GIVEN
+
+    def __init__(
+        self,
+        law: Controller,
+        sample_period: float,
+        *,
+        delay: float = 0.0,
+        guards: Guards = GUARDS,
+    ) -> None:
+        limits = law.torque_limits
+        super().__init__(
+            law.actuators, sample_period, torque_limits=limits, delay=delay, guards=guards
+        )
+        self.law, self.orders = law, law.orders
+        self.lead = law.lead
+        self.design.fill({'lead': law.lead})
+        self._speeds: tuple[ArrayLike | None, ArrayLike | None] = None, None
+        self.begin()
+
+    def evaluate(
+        self,
+        desired: ArrayLike,
+        q: ArrayLike,
+        qd: ArrayLike | None,
+        theta: ArrayLike,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None = None,
+        stiffness: Mapping[str, ArrayLike] | None = None,
+        elapsed: float | None = None,
+    ) -> Command:
+        """Motor torques for a measurement; see `ObserverController.evaluate`."""
+        self._speeds = qd, thetad
+        return super().evaluate(
+            desired, q, qd, theta, thetad, spring_torque, stiffness, elapsed
+        )
+
+    def _demand(self, desired: Array, result: Array) -> int:
+        o, w, joint = self.observer.memory, self.observer.work, self.observer.robot.joint
+        speeds, too_fast = [], self.design.too_fast
+        for given, known, fastest in zip(
+            self._speeds, (o.links[1], o.motors[1]), (too_fast, too_fast[joint])
+        ):
+            speed = known.copy()
+            if given is not None:
+                fill(speed, 'velocity', given, may_miss=True)
+            speeds.append(np.where(np.abs(speed) <= fastest, speed, known))
+        qd, thetad = speeds
+        result[:] = self.law.evaluate(desired, o.q, qd, o.theta, thetad).demand
+        w.friction[:] = friction_of(self.law.motors, thetad)
+        return 0
