@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.control import step
 from hodyn_ros.control.controller import Controller, friction_of
 from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.law import Command
+from hodyn_ros.control.layouts import GIVEN
 from hodyn_ros.control.observer_controller import GUARDS, ObserverController
 from hodyn_ros.control.values import fill
 from hodyn_ros.typing import Array
@@ -34,7 +34,7 @@ class GuardedController(ObserverController):
     """
 
     estimates = False
-    kind = step.GIVEN
+    kind = GIVEN
 
     def __init__(
         self,

@@ -166,7 +166,7 @@ class Bounds:
         BeyondBound or None
             With the name of the bound, the joint, the value and what is expected.
         """
-        found = outside(*self.lowest.shape, self.lowest, self.highest, values)
+        found = outside(len(values), len(self.names), self.lowest, self.highest, values)
         if not found:
             return None
         row, j = divmod(found - 1, len(self.names))

@@ -33,9 +33,8 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import checked_number, exact_poses, finite_array
-from hodyn_ros.control import step
 from hodyn_ros.control.kernels import dampers
-from hodyn_ros.control.layouts import BEYOND_RANGE
+from hodyn_ros.control.layouts import BEYOND_RANGE, SPRINGS, TORQUE, WEIGHT
 from hodyn_ros.control.margins import ControllerWithMargins
 from hodyn_ros.control.values import middle_of_range
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -107,7 +106,7 @@ class InteractionController(ControllerWithMargins):
     damping_ratio, _axes = 0.0, 0  # as many axes of the stiffness as joints
     _given: ArrayLike = 0.0
 
-    kind = step.SPRINGS
+    kind = SPRINGS
     yields = True
     feeds_torque_back = True
     _follows = _has_code = False  # a wanted motion; in C
@@ -145,8 +144,8 @@ class InteractionController(ControllerWithMargins):
         self.compliance = self._compliance(stiffness)
         self._check(middle)
         is_asked = self._axes or not t.is_linear
-        if self.kind == step.WEIGHT and self.feeds_torque_back:
-            self.kind = step.SPRINGS
+        if self.kind == WEIGHT and self.feeds_torque_back:
+            self.kind = SPRINGS
         self.design.fill(
             {
                 'kind': self.kind,
@@ -173,7 +172,7 @@ class InteractionController(ControllerWithMargins):
 
         if not self._has_code:
             return super().added_to(code)
-        return with_law(code, self, 'interaction_demand')
+        return with_law(code, self)
 
     def _check(self, position: Array) -> None:
         """Refusal of a stiffness or damping that cannot be, where the robot is in a position.
@@ -299,7 +298,7 @@ class GravityCompensation(InteractionController):
     robots with elastic joints".
     """
 
-    kind = step.WEIGHT
+    kind = WEIGHT
     follows = feeds_torque_back = False
     _has_code = True
 
@@ -322,7 +321,7 @@ class TorqueControl(InteractionController):
         friction is compensated as it is observed.
     """
 
-    kind = step.TORQUE
+    kind = TORQUE
     orders = 3
     feeds_torque_back = False
     _has_code = True

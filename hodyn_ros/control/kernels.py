@@ -1,11 +1,11 @@
 """Equations of the observer and the laws, as loops over joints and motors.
 
-`step.machine_code` compiles them, and `hodyn_ros.codegen` translates the same text to C99: they use
-numbers, arrays, loops and conditions only. `n` joints and `m` motors; arrays with two indices have a row a
-quantity and a column a joint or a motor. Rows of `links`: position, velocity, torque that the
-model lacks, the same behind its low pass, acceleration. Rows of `motors`: position, velocity,
-torque that the model lacks, the same behind its low pass. Source of the equations: `observer`,
-`tracking` and `interaction`.
+`step.machine_code` compiles them, and `hodyn_ros.codegen` translates the same text to C99: they
+use numbers, arrays, loops and conditions only. `n` joints and `m` motors; arrays with two indices
+have a row a quantity and a column a joint or a motor. Rows of `links`: position, velocity, torque
+that the model lacks, the same behind its low pass, acceleration. Rows of `motors`: position,
+velocity, torque that the model lacks, the same behind its low pass. Source of the equations:
+`observer`, `tracking` and `interaction`.
 
 Kernels that do not say otherwise mean by
 
@@ -477,7 +477,9 @@ def watch(
                     for j in range(7):
                         product = explains[k, i] * explains[j, i]
                         sums[7 * k + j, i] = forget * sums[7 * k + j, i] + product
-                    sums[49 + k, i] = forget * sums[49 + k, i] + explains[k, i] * motors[2, i]
+                    sums[49 + k, i] = (
+                        forget * sums[49 + k, i] + explains[k, i] * motors[2, i]
+                    )
                 found[7, i] += slow * (left - found[7, i])
                 sums[56, i] = forget * sums[56, i] + 1.0
                 sums[57, i] = forget * sums[57, i] + motors[2, i] * motors[2, i]

@@ -18,8 +18,9 @@ Work: TypeAlias = Any
 
 ROBOT = layout(
     'Robot',
-    """calls: 6 4, joint: m, T:, slow:, remembered:, slowly:, is_variable:, is_bent:, has_friction:,
-    is_elastic: n, is_single: n, joint_inertia: n, rigid_inertia: n, damping: n, stiffness: n,
+    """calls: 6 4, joint: m, T:, slow:, remembered:, slowly:, is_variable:, is_bent:,
+    has_friction:, is_elastic: n, is_single: n, joint_inertia: n, rigid_inertia: n, damping: n,
+    stiffness: n,
     softness: n, range: n, gains: 3 n, reach: n, turns: m, part: m, inertia: m, motor_gains: 3 m,
     motor_reach: m, strongest: m, counts: n+m""",
 )
@@ -57,13 +58,14 @@ DESIGN = layout(
 )
 """A law. `holds`: what hangs on the springs is part of it. `follows`: its springs are about a
 wanted motion. `is_asked`: what it wants of springs at rest is computed by Python. `floats`: by the
-reasons of a stop, whether motors then give way. `springs`, `felt`: stiffness and K_m. `calm`: share
-of the damping of springs, by their resonance."""
+reasons of a stop, whether motors then give way. `springs`, `felt`: stiffness and K_m. `calm`:
+share of the damping of springs, by their resonance."""
 
 MEMORY = layout(
     'Memory',
-    """reason: 1, culprit: 1, begins: 1, beyond: 1, repeated: 1, runaway: 1, floats: 1, answered: 1, command: m,
-    moved: 1, limited_for: 1, stopped_for: 1, driven: 1, left: m, stopping: 7 m,
+    """reason: 1, culprit: 1, begins: 1, beyond: 1, repeated: 1, runaway: 1, floats: 1,
+    answered: 1,
+    command: m, moved: 1, limited_for: 1, stopped_for: 1, driven: 1, left: m, stopping: 7 m,
     hold_stiffness: m, hold_damping: m, spring_damping: m,
     pole: 1, departed: 1, arrived: 1, distance: 5 n, begun: 1, slow: n, rest: n""",
 )
@@ -72,8 +74,9 @@ MEMORY = layout(
 WORK = layout(
     'Work',
     """desired: 5 n, new_q: n, new_theta: m, qd: n, thetad: m, sensed: n, has_sensors: 1,
-    acceleration: n, last_q: n, last_theta: m, whole_q: n, whole_theta: m, values: n+m, before: n+m,
-    speeds: n+m, still: 3 n, bias: n, L: n n, A: n n, U: n n, rows: 8 n, column: n, missing: m,
+    acceleration: n, last_q: n, last_theta: m, whole_q: n, whole_theta: m, values: n+m,
+    before: n+m, speeds: n+m, still: 3 n, bias: n, L: n n, A: n n, U: n n, rows: 8 n, column: n,
+    missing: m,
     wanted: 5 n, effort: 3 n, motion: 3 m, feed_forward: m, friction: m, demand: m, torque: m,
     weight: n, motor_weight: m, positions: m, unsure: m, checked: 5 n, slipped: 1, gap: 1,
     limited_for: 1, state: 5 n, compliance: n, damper: n, along: n, forward: n, at_rest: n,
@@ -105,4 +108,4 @@ MEASURED, NOT_FINITE, SINGULAR, BEYOND_RANGE, IMPLAUSIBLE, REPEATED = range(6)
 """Reasons of a stop."""
 
 TRACKING, WEIGHT, TORQUE, SPRINGS, GIVEN = range(5)
-"""Kinds of laws: of those for interaction what they want of the springs; one is given by Python."""
+"""Kinds of laws: for interaction, what they want of the springs; one is given by Python."""

@@ -15,6 +15,7 @@ motors is that of Spong 1987.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control import step
 from hodyn_ros.control.controller import friction_of
+from hodyn_ros.control.kernels import factorise
 from hodyn_ros.control.layouts import (
     NOT_FINITE,
     OBSERVED,
@@ -209,16 +211,14 @@ class StateObserver:
             (GRAVITY, WEIGHT, 1, gravity_effort, (1, n)),
         ):
             engine, request = engine_of(model), KernelRequest(what, K)
-            calls.compute(
-                which, engine, request, partial(function, model), (K, n), result
-            )
-        losses = motor_losses(self.actuators)
-        if losses is None:
-            calls.answer(FRICTION, self._friction, (3, m), (m,))
-        else:
-            of_losses = partial(inverse_dynamics, losses)
-            request = KernelRequest(requests.EFFORTS, 3)
-            calls.compute(FRICTION, engine_of(losses), request, of_losses, (3, n), (1, n))
+            calls.compute(which, engine, request, partial(function, model), (K, n), result)
+        calls.answer(FRICTION, self._friction, (3, m), (m,))
+        if m == n and model.closure is None:
+            with suppress(ModelError):  # a law of one's own
+                losses = motor_losses(self.actuators)
+                request, find = KernelRequest(requests.EFFORTS, 3), calls.compute
+                efforts = partial(inverse_dynamics, losses)
+                find(FRICTION, engine_of(losses), request, efforts, (3, n), (1, n))
         if not self.transmission.is_linear:
             calls.answer(SPRINGS_AT, self._springs, (n,), (n,))
         return calls
@@ -235,9 +235,7 @@ class StateObserver:
         o.deflected[:], o.stiffness[:] = torque, stiffness
         o.deflected_load[:], o.rate[:] = load, rate
 
-    def run(
-        self, what: int, places: list[int], *law: Record, **numbers: float
-    ) -> int:
+    def run(self, what: int, places: list[int], *law: Record, **numbers: float) -> int:
         """Do something of a sample, see `step.do`; 0, or why nothing has changed.
 
         Parameters
@@ -262,10 +260,10 @@ class StateObserver:
         code = step.machine_code()
         if code is None:
             records = self.robot, self.memory, *(law or (None, None)), self.work
-            status = step.do(*records, what, *given)
+            status = step.do(*records, what, *given)  # type: ignore[call-arg]
         else:
             status = code(*places[:5], what, *given, *places[5:])
-        if status > 0 and status != REPEATED and what != step.UNREADY or calls.error:
+        if (what <= step.RECEIVE and status not in (0, REPEATED)) or calls.error:
             for record, flat in zip(memories, before):
                 record.flat[:] = flat
         if calls.error is not None:
@@ -371,7 +369,7 @@ class StateObserver:
         if status == SINGULAR:
             masses = mass_matrix(self.model, w.new_q[None])[0]
             masses += np.diag(self.robot.rigid_inertia)
-            joint = self.model.joint_names[step.factorise(len(masses), masses, w.L) - 1]
+            joint = self.model.joint_names[factorise(len(masses), masses, w.L) - 1]
             raise ControlError(
                 f'The mass matrix is singular: joint {joint!r} moves no inertia.'
             )
@@ -459,15 +457,8 @@ class StateObserver:
             motion[k] = np.linalg.solve(
                 mass, total - inverse_dynamics(self.model, motion)[k - 2]
             )
-        return ObservedState(
-            *motion,
-            *motors[:2],
-            torque,
-            rate,
-            external,
-            external_rate,
-            -motors[3],
-        )
+        of_springs = torque, rate, external, external_rate, -motors[3]
+        return ObservedState._make([*motion, *motors[:2], *of_springs])
 
 
 _OF_TRANSMISSION = (
@@ -494,27 +485,24 @@ def _lines(actuators: Actuators) -> dict[str, Array]:
     return {'stiffness': stiffness, 'softness': softness, 'range': np.array(reach)}
 
 
-def motor_losses(actuators: Actuators) -> RobotModel | None:
-    """Robot whose efforts are the friction of the motors, for bodies without mass.
-
-    None if a law of friction has no code, or motors are not those of joints.
+def motor_losses(actuators: Actuators) -> RobotModel:
+    """Robot whose efforts are the friction of the motors: its bodies have no mass.
 
     Parameters
     ----------
     actuators : Actuators
+        With one motor for each joint.
+
+    Raises
+    ------
+    ModelError
+        If a law of friction has no code.
     """
     model, laws = actuators.model, {}
     for item in actuators.driven:
-        if len(item.actuator.friction_laws) > 1:
-            return None
         if item.actuator.friction_laws[0] is not None:
             laws[item.name] = item.actuator.friction_laws[0]
-    nothing = {'M_body': 0.0 * model.M_body, 'armature': 0.0 * model.armature}
-    if model.closure is not None:
-        return None
-    losses: RobotModel = replace(model, **nothing, friction=laws)
-    try:
-        friction_laws(losses)
-    except ModelError:
-        return None
+    M, armature = 0.0 * model.M_body, 0.0 * model.armature
+    losses: RobotModel = replace(model, M_body=M, armature=armature, friction=laws)
+    friction_laws(losses)
     return losses

@@ -16,22 +16,21 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.control import step
 from hodyn_ros.control.controller import friction_of
 from hodyn_ros.control.guards import BOUNDS, QUANTITIES, Guards, bounds_of
+from hodyn_ros.control.law import FOLLOWING, STOPPED, Command, Law
 from hodyn_ros.control.layouts import (
-    ASKED,
     BEYOND_RANGE,
     DESIGN,
     GAP,
     IMPLAUSIBLE,
     MEASUREMENTS,
     MEMORY,
-    NOT_FINITE,
     REPEATED,
     RUNAWAY,
     SATURATION,
     SILENCE,
     SPRING_RANGE,
+    TRACKING,
 )
-from hodyn_ros.control.law import FOLLOWING, STOPPED, Command, Law
 from hodyn_ros.control.observer import ObservedState, StateObserver
 from hodyn_ros.control.records import Record
 from hodyn_ros.control.robot_code import DEMAND, MOTORS, REST, Calls
@@ -39,7 +38,6 @@ from hodyn_ros.control.stiffness import possible_stiffness
 from hodyn_ros.control.values import fill, per_joint
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import ControlError, DeflectionError, MotionError
 from hodyn_ros.typing import Array
 
@@ -63,7 +61,9 @@ _HOLDING, _RINGING, _SLOWEST = 20.0, 15.0, 0.02
 # Bandwidths of the speeds of motors and springs that it sees, and of what is left of the torque
 # before [rad/s].
 _SPEED, _DEFLECTION, _FADING_HELD = 200.0, 400.0, 50.0
-OUTSIDE = 1.0  # rad, m beyond a position limit, from where on a first position cannot be true
+OUTSIDE = (
+    1.0  # rad, m beyond a position limit, from where on a first position cannot be true
+)
 # Bounds by the reasons of a stop.
 _BOUNDS = ('', *BOUNDS, '', '', 'measurements', '', '')
 
@@ -112,7 +112,7 @@ class ObserverController(Law):
     """
 
     estimates = True
-    kind = step.TRACKING
+    kind = TRACKING
 
     def __init__(
         self,
@@ -301,6 +301,7 @@ class ObserverController(Law):
         observer.give(q, qd, theta, thetad, spring_torque)
         w.acceleration[:] = rows[2] if self.orders == 5 else 0.0
         T = self.sample_period if elapsed is None else elapsed
+        checked_number('elapsed', T, MotionError, above=0.0, unit='s')
         self._wanted, was_stopped = stiffness, own.reason[0]
         status = self._run(step.STEP, elapsed=T)
         if status == REPEATED:
@@ -337,7 +338,7 @@ class ObserverController(Law):
         """Which spring would have to be outside of its range, in words."""
         if not self._text:
             w = self.observer.work
-            torque = w.effort if self.kind == step.TRACKING else w.at_rest[None]
+            torque = w.effort if self.kind == TRACKING else w.at_rest[None]
             try:
                 self._undamped.arrays.deflections(torque[:1])
                 self._undamped.arrays.deflections(w.effort[:1])
@@ -372,7 +373,9 @@ class ObserverController(Law):
             self.reason = f'A motor was at its torque limit for {limited}.'
         elif reason == MEASUREMENTS:
             names = self.model.joint_names, self.actuators.motor_names
-            every = [f'{what} {x!r}' for what, of in zip(('joint', 'motor'), names) for x in of]
+            every = [
+                f'{what} {x!r}' for what, of in zip(('joint', 'motor'), names) for x in of
+            ]
             self.reason = (
                 f'{step.MOST_GATED} positions of {every[int(w.slipped[0])]} one after the other '
                 'cannot be true.'
@@ -407,7 +410,9 @@ class ObserverController(Law):
         if not self.observer.doubted.any():
             return ''
         motor = self.actuators.motor_names[int(self.observer.doubted.argmax())]
-        return f'The encoder of motor {motor!r} stands still while its joint moves: {_BRAKES}'
+        return (
+            f'The encoder of motor {motor!r} stands still while its joint moves: {_BRAKES}'
+        )
 
     def stop(self, reason: str, floats: bool = False, touches: bool = False) -> None:
         """Bring the motors to rest from now on, whatever is wanted.
@@ -453,12 +458,9 @@ class ObserverController(Law):
             raise ControlError(
                 f'The robot has been stopped: {self.reason} It does not move on yet: {why}'
             )
+        self._run(step.RELEASE)
         self.state, self.reason, self._doubt = FOLLOWING, '', ''
-        self.own.reason[0], self.own.culprit[0], self.own.beyond[0] = 0.0, -1.0, 0.0
-        self.observer.memory.wary[0] = 0.0
-        self.observer.memory.doubted[:] = 0.0
         self.observer.watch.forget()
-        self.begin()
 
     def _implausible(self) -> str:
         """What cannot be true in the first positions and torques, in words."""
@@ -630,7 +632,7 @@ class ObserverController(Law):
         """Parts of `memory`, as views."""
         o, own = self.observer.memory, self.own
         parts = [o.links[:4], o.motors, o.torque[1], o.load[1], o.bias, o.applied]
-        return parts if self.kind == step.TRACKING else [*parts, own.slow, own.rest]
+        return parts if self.kind == TRACKING else [*parts, own.slow, own.rest]
 
     def observed(self) -> ObservedState | None:
         """State at the latest measurement; None before the first one."""

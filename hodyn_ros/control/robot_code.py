@@ -90,7 +90,7 @@ class Calls:
         """Have Python answer a call, with arrays of some shapes, of which the last is written."""
 
         def answer(*arguments: Any) -> int:
-            buffers = [
+            buffers: list[Any] = [
                 (ctypes.c_double * prod(shape)).from_address(x)
                 for x, shape in zip(arguments[4::2], shapes)
             ]
@@ -104,7 +104,7 @@ class Calls:
                 return _FAILED
 
         made = self._kept[which] = _EVALUATE(answer)
-        self._rows[which] = ctypes.cast(made, ctypes.c_void_p).value, 0, 0, 0
+        self._rows[which] = ctypes.cast(made, ctypes.c_void_p).value or 0, 0, 0, 0
 
     def compute(
         self,

@@ -17,10 +17,8 @@ from functools import cache, partial
 from math import floor, isfinite, pi, sqrt
 
 from hodyn_ros.control import kernels, layouts, robot_code
-
 from hodyn_ros.control.guards import AT_REST
 from hodyn_ros.control.kernels import (
-    Index,
     Matrix,
     Vector,
     after_step,
@@ -65,7 +63,6 @@ from hodyn_ros.control.layouts import (
     SILENCE,
     SINGULAR,
     SPRING_RANGE,
-    SPRINGS,
     TORQUE,
     TRACKING,
     WEIGHT,
@@ -104,7 +101,9 @@ MOST_GATED = 5
 # What the first measurement may be: torque of a spring, and difference to that of a sensor, by the
 # torque limit of the motors.
 OVERLOAD, CONTRADICTION = 2.0, 0.25
-RUN_UP = 0.25  # of v M v at a stop, by which links have been driven that are said to run away
+RUN_UP = (
+    0.25  # of v M v at a stop, by which links have been driven that are said to run away
+)
 # Largest damping of a motor that is held, by its inertia and the sample time, and by its inertia
 # and the bandwidth; resonance from which on the springs are not damped, since a delay that nobody
 # knows would turn it round [rad/s].
@@ -112,7 +111,7 @@ MOST_DAMPING, MOST_TURNED, FASTEST_DAMPED = 0.3, 3.0, 200.0
 NEWTON = 2  # steps of Newton's method in a sample, towards the links' position of rest
 SETTLED = 0.05  # s, until what the observer began with is forgotten
 
-STEP, RECEIVE, STOP, BEGIN, UNREADY, PUSH = range(6)
+STEP, RECEIVE, STOP, BEGIN, UNREADY, RELEASE, PUSH = range(7)
 """What `do` does."""
 _PYTHON = ('machine_code', 'source_of_steps', 'numbers_of_steps')
 
@@ -252,7 +251,10 @@ def take(r: Robot, o: Observed, w: Work, T: float, is_whole: int) -> int:
                 for k in range(n):
                     missing += o.mass[i, k] * w.acceleration[k]
             # It is taken for external, so that nothing jumps afterwards.
-            o.links[2, i], o.links[3, i] = r.is_elastic[i] * missing, r.is_elastic[i] * missing
+            o.links[2, i], o.links[3, i] = (
+                r.is_elastic[i] * missing,
+                r.is_elastic[i] * missing,
+            )
             o.bias[1, i] = o.bias[0, i]
             w.column[i] = (1.0 - r.is_elastic[i]) * missing
         for i in range(m):
@@ -420,9 +422,7 @@ def receive(r: Robot, o: Observed, w: Work, elapsed: float) -> int:
 # --- What holds a robot -------------------------------------------------------------------------
 
 
-def hold_motors(
-    r: Robot, o: Observed, t: Design, c: Memory, w: Work, time: float
-) -> None:
+def hold_motors(r: Robot, o: Observed, t: Design, c: Memory, w: Work, time: float) -> None:
     """Torques of motors that come to rest, or are held there, a time after the stop began."""
     gravity(r, o.q, w.weight)
     for i in range(r.m):
@@ -684,6 +684,18 @@ def begin(r: Robot, o: Observed, t: Design, c: Memory, is_known: float) -> None:
     for i in range(r.n):
         for k in range(5):
             c.distance[k, i] = 0.0
+
+
+def release(r: Robot, o: Observed, t: Design, c: Memory) -> int:
+    """Let a robot that has been stopped go on; 0, or why it may not, see `unready`."""
+    found: int = unready(r, o, t, c)
+    if c.reason[0] != FOLLOWS and found != 0:
+        return found
+    c.reason[0], c.culprit[0], c.beyond[0], o.wary[0] = FOLLOWS, -1.0, 0.0, 0.0
+    for i in range(r.m):
+        o.doubted[i] = 0.0
+    begin(r, o, t, c, o.running[0])
+    return 0
 
 
 def motors_of(r: Robot, t: Design, w: Work) -> int:
@@ -977,9 +989,7 @@ def answer(r: Robot, o: Observed, t: Design, c: Memory, w: Work) -> int:
     return MEASURED
 
 
-def step(
-    r: Robot, o: Observed, t: Design, c: Memory, w: Work, elapsed: float
-) -> int:
+def step(r: Robot, o: Observed, t: Design, c: Memory, w: Work, elapsed: float) -> int:
     """Torques for a measurement, a time after the one before; zero, or why there are none."""
     n: int = r.n
     reason: int = FOLLOWS
@@ -1100,6 +1110,8 @@ def do(
         watched(r, o, elapsed)
     if what == UNREADY:
         status = unready(r, o, t, c)
+    if what == RELEASE:
+        status = release(r, o, t, c)
     if what == STOP:
         stop(r, o, t, c, w, ASKED, -1, floats, touches)
     if what == BEGIN:
@@ -1125,7 +1137,9 @@ def machine_code() -> Callable[..., int] | None:
     with compiling:
         code = LoadedCode((f'{source} {constants} {records}', 0, 0), write)
     kinds = [ctypes.c_void_p] * 5 + [ctypes.c_int64] + [ctypes.c_double] * 3
-    function = ctypes.PYFUNCTYPE(ctypes.c_int64, *kinds, *[ctypes.c_int64] * 3)(code.address)
+    function = ctypes.PYFUNCTYPE(ctypes.c_int64, *kinds, *[ctypes.c_int64] * 3)(
+        code.address
+    )
     function.code = code  # type: ignore[attr-defined] # which has to live
     return function
 

@@ -69,7 +69,7 @@ class TrackingController(ControllerWithMargins):
         """Code of the dynamics and of this law; for `generate_code`."""
         from hodyn_ros.control.c_code import with_law
 
-        return with_law(code, self, 'tracking_demand')
+        return with_law(code, self)
 
 
 def tracking_controller(

@@ -111,7 +111,9 @@ class LoopWatch:
         remaining = np.maximum(squares - np.sum(b * c, axis=1), 0.0)
         remaining /= np.maximum(weights - _TERMS, 1.0)
         # So many samples are one, since what is left is not white.
-        together = 1.0 + 2.0 * SLOWLY_WATCHED / self._T * slow / np.where(left > 0.0, left, 1.0)
+        together = 1.0 + 2.0 * SLOWLY_WATCHED / self._T * slow / np.where(
+            left > 0.0, left, 1.0
+        )
         variance = together * remaining * inverse[:, 0, 0] / scale[:, 0] ** 2
         o.found[:7, self._elastic] = c.T
         o.sums[58:] = 0.0

@@ -6,9 +6,10 @@ Variables have the type of their first value. Calls are those of functions of th
 `abs`, `max`, `min`, `int`, `sqrt`, `floor`, `exp`, `isfinite`, and of an Index as a function: a
 `Program`, its address and its first two arguments of `llvm_lanes.EVALUATE`, for one block.
 
-Arrays with two indices have a row of the length n (Matrix) or m (MotorMatrix), variables of the
-function. Records are blocks of such arrays, by their names, for sizes n, m and d that all functions
-with records share. `and` and `or` look at both sides. `codegen.translation` writes C of the same.
+Arrays with two indices have rows of the length n (Matrix) or m (MotorMatrix), variables of the
+function. Records are blocks of such arrays, by their names, for sizes n, m and d that all
+functions with records share. `and` and `or` look at both sides. `codegen.translation` writes C of
+the same.
 """
 
 from __future__ import annotations
@@ -122,8 +123,12 @@ class _Writer:
         self._function, self._known, self._constants = function, known, constants
         self._variables: dict[str, ir.Value] = {}
         self._kinds = {x.arg: ast.unparse(x.annotation) for x in node.args.args}
-        self._records = {x: records[kind] for x, kind in self._kinds.items() if kind in records}
-        for name, value in zip([*self._kinds, *(f'size {x}' for x in _SIZES)], function.args):
+        self._records = {
+            x: records[kind] for x, kind in self._kinds.items() if kind in records
+        }
+        for name, value in zip(
+            [*self._kinds, *(f'size {x}' for x in _SIZES)], function.args
+        ):
             self._store(name, value)
         self._block(node.body)
         if not self._builder.block.is_terminated:
@@ -304,9 +309,7 @@ class _Writer:
                 return builder.not_(self._truth(operand))
             case ast.BoolOp(operation, values):
                 truths = [self._truth(value) for value in values]
-                both = (
-                    builder.and_ if isinstance(operation, ast.And) else builder.or_
-                )
+                both = builder.and_ if isinstance(operation, ast.And) else builder.or_
                 found = truths[0]
                 for truth in truths[1:]:
                     found = both(found, truth)
@@ -359,7 +362,9 @@ class _Writer:
         if name == 'exp':
             known = builder.module.globals.get(_LIBRARY)
             kind = ir.FunctionType(DOUBLE, [DOUBLE])
-            return builder.call(known or ir.Function(builder.module, kind, _LIBRARY), values)
+            return builder.call(
+                known or ir.Function(builder.module, kind, _LIBRARY), values
+            )
         if name == 'isfinite':
             size = builder.call(
                 builder.module.declare_intrinsic('llvm.fabs', [DOUBLE]), values
