@@ -17,8 +17,8 @@ from hodyn_ros.codegen.c_source import Code, filled, model_hash, program_functio
 from hodyn_ros.codegen.statements import names_in
 from hodyn_ros.codegen.translation import HELPERS, Surroundings, translated
 from hodyn_ros.control import step
+from hodyn_ros.control.controller import motor_losses
 from hodyn_ros.control.layouts import RECORDS, SPRINGS, TORQUE, TRACKING, WEIGHT
-from hodyn_ros.control.observer import motor_losses
 from hodyn_ros.control.records import WHOLE, Record
 from hodyn_ros.engine.efforts import effort_program
 from hodyn_ros.engine.program import MASS_MATRIX

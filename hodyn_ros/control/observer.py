@@ -16,7 +16,6 @@ motors is that of Spong 1987.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control import step
-from hodyn_ros.control.controller import friction_of
+from hodyn_ros.control.controller import friction_of, motor_losses
 from hodyn_ros.control.kernels import factorise
 from hodyn_ros.control.layouts import (
     NOT_FINITE,
@@ -53,11 +52,9 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.engine import requests
 from hodyn_ros.engine.engine import engine_of
-from hodyn_ros.engine.joint_friction import friction_laws
 from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT
 from hodyn_ros.engine.requests import KernelRequest
 from hodyn_ros.errors import ControlError, ModelError, MotionError
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 _MOST_DELAYED = 100  # samples
@@ -483,26 +480,3 @@ def _lines(actuators: Actuators) -> dict[str, Array]:
     rigid = stiffness == 0.0
     softness = np.where(rigid, 0.0, 1.0 / np.where(rigid, 1.0, stiffness))
     return {'stiffness': stiffness, 'softness': softness, 'range': np.array(reach)}
-
-
-def motor_losses(actuators: Actuators) -> RobotModel:
-    """Robot whose efforts are the friction of the motors: its bodies have no mass.
-
-    Parameters
-    ----------
-    actuators : Actuators
-        With one motor for each joint.
-
-    Raises
-    ------
-    ModelError
-        If a law of friction has no code.
-    """
-    model, laws = actuators.model, {}
-    for item in actuators.driven:
-        if item.actuator.friction_laws[0] is not None:
-            laws[item.name] = item.actuator.friction_laws[0]
-    M, armature = 0.0 * model.M_body, 0.0 * model.armature
-    losses: RobotModel = replace(model, M_body=M, armature=armature, friction=laws)
-    friction_laws(losses)
-    return losses
