@@ -25,12 +25,8 @@ class ElasticPlanner(Planner['ControlSettings']):
     def make_robot(
         self, description: str, settings: ControlSettings, payloads: tuple[Payload, ...]
     ) -> Robot | None:
-        """Robot of a description, with kernels; None if the description is empty."""
-        if not description:
-            return None
-        robot = elastic_robot(description, settings)
-        robot.model.warm_up()
-        return robot
+        """Robot of a description, without kernels; None if the description is empty."""
+        return elastic_robot(description, settings) if description else None
 
     def planned(
         self, robot: Robot | None, task: Task, settings: ControlSettings
