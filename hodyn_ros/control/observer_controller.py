@@ -365,8 +365,8 @@ class ObserverController(Law):
             self.reason = self._beyond_range()
         elif reason == GAP:
             self.reason = (
-                f'While it moved, no measurement was answered for {w.gap[0]:.3g} s (max_gap): none '
-                'came, or the controller was held up.'
+                f'While it moved, no measurement was answered for {w.gap[0]:.3g} s (max_gap): '
+                'none came, or the controller was held up.'
             )
             if self.observer.memory.passed[0] > step.MOST_FOUND:
                 self.reason = f'{self._missed()} (max_gap)'
