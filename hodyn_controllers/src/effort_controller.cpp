@@ -54,23 +54,23 @@ public:
   static const char * commanded() {return "efforts";}
   /// Of what waits only the newest message counts; publishers of either reliability are heard.
   static rclcpp::QoS qos() {return rclcpp::QoS(1).best_effort();}
-  static std::vector<std::string> joints(const Params & given) {return given.joints;}
-  static std::vector<std::string> measured(const Params &) {return {};}
-  static std::vector<std::string> references() {return {"effort", "effort_dot", "effort_ddot"};}
+  static Names joints(const Params & given) {return given.joints;}
+  static Names measured(const Params &) {return {};}
+  static Names references() {return {"effort", "effort_dot", "effort_ddot"};}
 
-  EffortCore(const Params & given, const std::vector<std::string> & joints, unsigned int)
+  EffortCore(const Params & given, const Names & joints, unsigned int)
   : options_(options_of(given)), intake_(options_, given.base_link), follower_(options_),
     reader_(joints.size()), samples_(EffortSample(joints.size())),
     reports_(EffortReport(joints.size())) {}
 
   double longest() const {return options_.max_period;}
 
-  const std::vector<double> & commands() const {return follower_.efforts();}
+  const Values & commands() const {return follower_.efforts();}
 
   /// What happened at the last update.
   const EffortReport & last() const {return follower_.report();}
 
-  void begin(const std::vector<double> & before, const std::vector<double> &)
+  void begin(const Values & before, const Values &)
   {
     follower_.reset(before.data());
     reader_.reset();
@@ -102,13 +102,9 @@ public:
 
   void receive(const Message & message, rclcpp_lifecycle::LifecycleNode & node)
   {
-    const rclcpp::Time stamp(message.header.stamp);
     const Nanoseconds now = node.now().nanoseconds();
     EffortSample & sample = samples_.back();
-    const Refusal refusal = intake_.read(
-      {stamp.nanoseconds(), message.header.frame_id, message.joint_names,
-        {&message.effort, &message.effort_dot, &message.effort_ddot}, message.valid_order},
-      now, sample);
+    const Refusal refusal = intake_.read(message, now, sample);
     if (refusal == Refusal::none) {
       oldest_ = std::max(oldest_, now - sample.stamp);
       widest_ = std::max(widest_, stamp_ == 0 ? 0 : sample.stamp - stamp_);
@@ -129,7 +125,7 @@ public:
     if (report.beyond >= 0) {
       status.message += ": " + beyond_limit(report);
     } else if (report.state == State::refused) {
-      status.message += std::string(": the last message ") + text_of(refusal_);
+      status.message += ": the last message " + text_of(refusal_);
     } else if (report.state == State::following) {
       status.message += limited;
     }
@@ -139,7 +135,7 @@ public:
     add(status, "last refusal", text_of(refusal_));
     add(status, "losses", std::to_string(report.losses));
     add(status, "the same efforts for [s]", std::to_string(report.unchanged_for));
-    for (std::size_t j = 0; j < options_.joints.size(); ++j) {
+    for (Index j = 0; j < options_.joints.size(); ++j) {
       add(
         status, options_.joints[j] + ": ticks at limits of effort, rate",
         std::to_string(report.at_effort[j]) + ", " + std::to_string(report.at_effort_rate[j]));
@@ -161,7 +157,7 @@ private:
   std::string limited_for_long(const EffortReport & report) const
   {
     std::string said;
-    for (std::size_t j = 0; j < options_.joints.size(); ++j) {
+    for (Index j = 0; j < options_.joints.size(); ++j) {
       if (report.limited_for[j] > kLongLimited) {
         said += (said.empty() ? ", at limits: " : ", ") + options_.joints[j] +
           (report.limited[j] == Limited::effort ? " (effort)" : " (effort_rate)");
@@ -210,7 +206,7 @@ public:
     const EffortReport & report = core_->last();
     put(*ordered_exported_state_interfaces_[0], static_cast<double>(report.state));
     put(*ordered_exported_state_interfaces_[1], report.age);
-    for (std::size_t j = 0; j < report.limited.size(); ++j) {
+    for (Index j = 0; j < report.limited.size(); ++j) {
       put(*ordered_exported_state_interfaces_[2 + j], static_cast<double>(report.limited[j]));
     }
     return result;
@@ -221,7 +217,7 @@ protected:
   on_export_state_interfaces_list() override
   {
     std::vector<hardware_interface::StateInterface::SharedPtr> interfaces;
-    std::vector<std::string> names = names_of({"limited"});
+    Names names = names_of({"limited"});
     names.insert(names.begin(), {"state", "age"});
     for (const std::string & name : names) {
       interfaces.push_back(

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -26,6 +27,35 @@ int failures = 0;
 
 #define CHECK(condition) \
   if (!(condition)) {++failures; std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);}
+
+/// Fields of the messages.
+struct Header
+{
+  struct { std::int32_t sec; std::uint32_t nanosec; } stamp;
+  std::string frame_id;
+};
+
+struct Effort
+{
+  Header header;
+  Names joint_names;
+  Values effort, effort_dot, effort_ddot;
+  std::uint8_t valid_order;
+};
+
+struct Motion
+{
+  Header header;
+  Names joint_names;
+  Values time_from_start, position, velocity, acceleration, jerk, snap;
+};
+
+/// That of a time; zero: none.
+Header header_of(Nanoseconds time)
+{
+  return {{static_cast<std::int32_t>(time / kSecond), static_cast<std::uint32_t>(time % kSecond)},
+    "base"};
+}
 
 EffortOptions options_of_two()
 {
@@ -50,7 +80,7 @@ double run(EffortFollower & follower, int count, Nanoseconds from = 0)
 {
   double largest = 0.0;
   for (int i = 1; i <= count; ++i) {
-    const std::vector<double> before = follower.efforts();
+    const Values before = follower.efforts();
     const auto & after = follower.update(kStart + from + i * kTick, 1e-3, false);
     largest = std::max(
       {largest, std::abs(after[0] - before[0]) / 1.0, std::abs(after[1] - before[1]) / 0.5});
@@ -105,11 +135,10 @@ void messages_are_taken_by_the_names_of_joints()
 {
   EffortIntake intake(options_of_two(), "base");
   EffortSample sample(2);
-  const std::string base = "base";
-  const std::vector<double> effort = {1.0, 2.0}, none;
-  std::vector<std::string> joints = {"b", "a"};
+  Names joints = {"b", "a"};
   const auto read = [&](Nanoseconds stamp) {
-      return intake.read({stamp, base, joints, {&effort, &none, &none}, 0}, kStart, sample);
+      const Effort message{header_of(stamp), joints, {1.0, 2.0}, {}, {}, 0};
+      return intake.read(message, kStart, sample);
     };
   CHECK(read(kStart) == Refusal::none);
   CHECK(sample.values[0] == 2.0 && sample.values[1] == 1.0);
@@ -123,15 +152,15 @@ void a_motion_goes_through_its_samples()
 {
   MotionIntake intake({"a"}, 1e-3);
   MotionTrajectory trajectory(1);
-  const std::vector<double> times = {0.0, 0.5, 1.0}, zero(3, 0.0);
+  const Values times = {0.0, 0.5, 1.0}, zero(3, 0.0);
   // x^5 (126 - 420 x + 540 x^2 - 315 x^3 + 70 x^4): rests four times differentiable at both ends.
-  const std::vector<double> position = {0.0, 0.5, 1.0}, velocity = {0.0, 630.0 / 256.0, 0.0};
-  const std::vector<double> jerk = {0.0, -315.0 / 4.0, 0.0};
-  const std::vector<double> at_rest(kMotions, 0.0);
-  std::vector<std::string> joints = {"a"};
+  const Values position = {0.0, 0.5, 1.0}, velocity = {0.0, 630.0 / 256.0, 0.0};
+  const Values jerk = {0.0, -315.0 / 4.0, 0.0};
+  const Values at_rest(kMotions, 0.0);
+  Names joints = {"a"};
   const auto read = [&]() {
-      const MotionMessage message{
-        kStart + 10 * kTick, joints, times, {&position, &velocity, &zero, &jerk, &zero}};
+      const Motion message{
+        header_of(kStart + 10 * kTick), joints, times, position, velocity, zero, jerk, zero};
       const std::string fault = intake.read(message, trajectory);
       return fault.empty() ?
              intake.begin(message, kStart, kStart, at_rest.data(), trajectory) : fault;
@@ -153,10 +182,9 @@ void a_motion_without_a_stamp_begins_after_it_was_read()
 {
   MotionIntake intake({"a"}, 1e-3);
   MotionTrajectory trajectory(1);
-  const std::vector<double> times = {0.0, 1.0}, zero(2, 0.0), position = {0.0, 1.0};
-  const std::vector<double> at_rest(kMotions, 0.0);
-  const std::vector<std::string> joints = {"a"};
-  const MotionMessage message{0, joints, times, {&position, &zero, &zero, &zero, &zero}};
+  const Values times = {0.0, 1.0}, zero(2, 0.0), position = {0.0, 1.0};
+  const Values at_rest(kMotions, 0.0);
+  const Motion message{header_of(0), {"a"}, times, position, zero, zero, zero, zero};
   CHECK(intake.read(message, trajectory).empty());
   const Nanoseconds read = kStart + 2000 * kTick;  // Later than the end of the motion.
   CHECK(intake.begin(message, read, read, at_rest.data(), trajectory).empty());
@@ -191,8 +219,8 @@ void angles_with_six_decimals_do_not_make_the_snap_beyond_a_turn_either()
 {
   constexpr double kTurn = 6.283185307179586, kReach = 9.0;  // [rad]
   for (const double from : {-0.5 * kTurn, 0.0}) {  // Encoders show a turn from here on.
-    std::vector<double> times;
-    std::array<std::vector<double>, kMotions> rows;
+    Values times;
+    std::array<Values, kMotions> rows;
     for (int i = 0; i <= 1000; ++i) {
       times.push_back(1e-3 * i);
       const std::array<double, kMotions> step = step_at(times.back());
@@ -205,10 +233,9 @@ void angles_with_six_decimals_do_not_make_the_snap_beyond_a_turn_either()
     }
     MotionIntake intake({"a"}, 1e-3);
     MotionTrajectory trajectory(1);
-    const std::vector<std::string> joints = {"a"};
-    const std::vector<double> at_rest(kMotions, 0.0);
-    const MotionMessage message{
-      kStart, joints, times, {&rows[0], &rows[1], &rows[2], &rows[3], &rows[4]}};
+    const Values at_rest(kMotions, 0.0);
+    const Motion message{
+      header_of(kStart), {"a"}, times, rows[0], rows[1], rows[2], rows[3], rows[4]};
     CHECK(intake.read(message, trajectory).empty());
     CHECK(intake.begin(message, kStart, kStart, at_rest.data(), trajectory).empty());
     double miss = 0.0, snap = 0.0, most = 0.0;

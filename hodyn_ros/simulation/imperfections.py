@@ -10,11 +10,14 @@ import numpy as np
 
 from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.errors import JointNameError, SimulationError
-from hodyn_ros.model.friction import Coulomb
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
+
+FALL_VELOCITY = (
+    0.01  # rad/s or m/s, at which dry friction has fallen from breakaway to coulomb
+)
 
 PerJoint = Union[float, Mapping[str, float]]  # noqa: UP007
 """One number for all joints or some by joint; the name '' stands for all others."""
@@ -22,9 +25,7 @@ PerJoint = Union[float, Mapping[str, float]]  # noqa: UP007
 
 def _number(default: float, meaning: str, **bounds: float) -> Any:
     bounds = bounds or {'least': 0.0}
-    return field(
-        default=default, metadata={'default': default, 'meaning': meaning, **bounds}
-    )
+    return field(default=default, metadata={'meaning': meaning, **bounds})
 
 
 def _by_name(given: PerJoint) -> Mapping[str, float]:
@@ -41,7 +42,7 @@ class Imperfections:
     gears are for series elastic joints.
 
     Dry friction is `breakaway` at rest and `coulomb` far from it, in between
-    coulomb + (breakaway - coulomb) exp(-(v / stribeck_velocity)^2). With a `gear_ratio` N a rotor
+    coulomb + (breakaway - coulomb) exp(-(v / 0.01 rad/s)^2). With a `gear_ratio` N a rotor
     is a body of its own that turns N times as fast on the link in front of its joint; the mass of
     that link and its inertia include those of the rotor.
 
@@ -63,12 +64,8 @@ class Imperfections:
     )
     coulomb: PerJoint = _number(0.0, 'Dry friction of the motor [N m]')
     breakaway: PerJoint = _number(0.0, 'Dry friction of the motor at rest, if more [N m]')
-    stribeck_velocity: PerJoint = _number(0.01, 'At which it has fallen [rad/s]', above=0.0)
-    viscous: PerJoint = _number(0.0, 'Viscous friction of the motor [N m s/rad]')
-    link_coulomb: PerJoint = _number(0.0, 'Dry friction of the link [N m]')
     gear_ratio: PerJoint = _number(0.0, 'Of a rotor on the link in front; 0: on none')
     torque_limit: PerJoint = _number(np.inf, 'Of the motor [N m]', above=0.0)
-    torque_rate_limit: PerJoint = _number(np.inf, 'Of the motor [N m/s]', above=0.0)
     payload: PerJoint = _number(
         0.0, 'Point masses at the origins of links, by their names [kg]'
     )
@@ -163,8 +160,7 @@ class Imperfections:
         Returns
         -------
         RobotModel
-            With other inertias, payloads and dry friction; without the inertia of the rotors about
-            their axes.
+            With other inertias and payloads; without the inertia of the rotors about their axes.
         """
         names, M = model.joint_names, model.M_body.copy()
         M *= 1.0 + self.of('inertia_error', names)[model.coordinate][:, None, None]
@@ -176,11 +172,4 @@ class Imperfections:
             if parent != BASE:
                 axis = model.B[i, :3, :3] @ model.X[i, :3]
                 M[parent, :3, :3] -= carried[model.coordinate[i]] * np.outer(axis, axis)
-        friction = {
-            name: model.friction[name] + Coulomb(level)
-            if name in model.friction
-            else Coulomb(level)
-            for name, level in zip(names, self.of('link_coulomb', names).tolist())
-            if level
-        }
-        return model.changed(M_body=M).with_friction(friction)
+        return model.changed(M_body=M)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from functools import partial
+from itertools import chain
 from typing import Any, Union
+from xml.etree.ElementTree import Element, indent, tostring
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,17 +20,20 @@ from hodyn_ros.checks import check_choice, checked_number, finite_array
 from hodyn_ros.errors import DeflectionError, SimulationError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, opened
 from hodyn_ros.model.friction import FrictionLaw, JointFriction
-from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.simulation.imperfections import Imperfections
+from hodyn_ros.simulation.imperfections import FALL_VELOCITY, Imperfections
 from hodyn_ros.simulation.mjcf import (
     INTEGRATORS,
     PASSIVE,
+    SMALLEST,
+    SimulatedJoint,
+    add,
+    body_inertia,
     callbacks,
-    elastic_model,
-    link_joint,
-    motor_joint,
+    compiled,
     mujoco,
+    robot_mjcf,
     rotor_inertia,
     simulated_joints,
     split_friction,
@@ -100,90 +108,70 @@ class ElasticPlant:
         faults = imperfections or Imperfections()
         driven = simulated_joints(model, actuators, faults)
         self._joints = tuple(driven.values())
-        self.joint_names = model.joint_names
-        self.motor_names = tuple(motor for joint in self._joints for motor in joint.motors)
-        self._library = mujoco()
+        self.joint_names, self.motor_names = model.joint_names, actuators.motor_names
         tree, closure = model.tree, model.closure
         joints = {name: driven.get(name, PASSIVE) for name in tree.joint_names}
-        rotors = [joint.is_carried * rotor_inertia(joint) for joint in joints.values()]
-        links = faults.links(tree, np.array(rotors))
-        self.mujoco_model = elastic_model(
-            links, joints, self.time_step, integrator, end_stops, closure
+        rotors = [bool(x.gear_ratio) * rotor_inertia(x) for x in joints.values()]
+        self._tree = faults.links(tree, np.array(rotors))
+        self._mjcf = robot_mjcf(
+            self._tree, joints, self.time_step, integrator, end_stops, closure
         )
+        self._library = mujoco()
+        self.mujoco_model = compiled(self._mjcf, self._tree, joints)
         self.mujoco_data = self._library.MjData(self.mujoco_model)
-        self._find_addresses(tree)
-        self._find_laws(links)
-        self._find_drives(faults)
+        self._find_addresses()
+        self._find_laws()
+        breakaway, coulomb = (
+            faults.of(name, self.joint_names)[self._joint]
+            for name in ('breakaway', 'coulomb')
+        )
+        self._fall = np.maximum(breakaway - coulomb, 0.0)
+        self._dry = np.array(self.mujoco_model.dof_frictionloss[self._motor])
         start = np.zeros(model.n_joints)
         if closure is not None:
             start = closure.start[closure.independent]
         self.reset(start, theta=start[self._joint])
 
-    def _find_addresses(self, tree: RobotModel) -> None:
+    def _find_addresses(self) -> None:
         """Find where joints and motors are in MuJoCo's arrays."""
-        self._links = self._addresses(link_joint(name) for name in tree.joint_names)
-        self._link = self._addresses(link_joint(name) for name in self.joint_names)
-        self._motor = self._addresses(
-            motor_joint(motor) if joint.is_elastic else link_joint(name)
-            for name, joint in zip(self.joint_names, self._joints)
-            for motor in joint.motors
-        )
-        # Of each motor: its joint, how much the link follows it, and its range of deflections.
-        self._joint = np.repeat(
-            np.arange(len(self._joints)), [len(joint.motors) for joint in self._joints]
-        )
-        self._coupling = np.array([c for joint in self._joints for c in joint.coupling])
-        self._lowest, self._highest = np.array(
-            [joint.range for joint in self._joints for _ in joint.motors]
-        ).T
+        joints = self._joints
+        self._links = self._addresses(self._tree.joint_names)
+        self._link = self._addresses(self.joint_names)
+        self._motor = self._addresses(chain(*(joint.coordinates for joint in joints)))
+        # Of each motor: its joint, how much the link follows it, its range of deflections.
+        self._joint = self.actuators.joint_of_motor
+        self._coupling = np.array([c for joint in joints for c in joint.coupling])
+        of_motor = [joints[j] for j in self._joint]
+        self._lowest, self._highest = np.array([joint.range for joint in of_motor]).T
         # How far a degree of freedom of MuJoCo turns what it belongs to.
         self._turns = np.ones(self.mujoco_model.nv)
-        self._turns[self._motor] = [
-            1.0 / joint.gear_ratio for joint in self._joints for _ in joint.motors
-        ]
+        self._turns[self._motor] = [1.0 / joint.ratio for joint in of_motor]
 
     def _addresses(self, names: Iterable[str]) -> Indices:
         """Degrees of freedom by the names of joints; positions have the same, all being scalar."""
         addresses = [self.mujoco_model.joint(name).dofadr[0] for name in names]
         return np.array(addresses, dtype=np.intp)
 
-    def _find_laws(self, links: RobotModel) -> None:
-        """Collect what MuJoCo does not compute itself: it is added while it steps."""
-        self._laws = []
+    def _find_laws(self) -> None:
+        """Collect laws that MuJoCo does not compute itself: they are added while it steps."""
+        self._springs = list[tuple[SimulatedJoint, Array, Indices, Any]]()
         self._friction: dict[int, FrictionLaw] = {}
+        friction = self._tree.friction
         frictions = [
-            (links.friction.get(name), address)
-            for name, address in zip(links.joint_names, self._links)
+            (friction.get(name), address)
+            for name, address in zip(self._tree.joint_names, self._links)
         ]
         for j, joint in enumerate(self._joints):
             motors = self._motor[self._joint == j]
-            if joint.law is not None:
-                self._laws.append(
-                    (joint.law, np.array(joint.coupling), motors, self._link[j])
-                )
+            if joint.law is not None and not joint.stiffness:
+                coupling = np.array(joint.coupling)
+                self._springs.append((joint, coupling, motors, self._link[j]))
             frictions += zip(joint.frictions, motors)
         for law, address in frictions:
             rest = split_friction(law).rest
             if rest is not None:
                 before = self._friction.get(int(address))
                 self._friction[int(address)] = rest if before is None else before + rest
-
-    def _find_drives(self, faults: Imperfections) -> None:
-        """Collect what motors are subject to that changes from step to step."""
-        limit, rate, coulomb, breakaway, velocity = (
-            faults.of(name, self.joint_names)[self._joint]
-            for name in (
-                'torque_limit',
-                'torque_rate_limit',
-                'coulomb',
-                'breakaway',
-                'stribeck_velocity',
-            )
-        )
-        self._torque_limit, self._torque_step = limit, rate * self.time_step
-        self._fall, self._stribeck_velocity = np.maximum(breakaway - coulomb, 0.0), velocity
-        self._least_dry = np.array(self.mujoco_model.dof_frictionloss[self._motor])
-        self._changes = bool(np.isfinite(rate).any() or self._fall.any())
 
     @property
     def time(self) -> float:
@@ -224,11 +212,15 @@ class ElasticPlant:
 
     def _motor_load(self) -> Array:
         """Torques of springs and dampers on the motors, shape (m,)."""
-        deflection, load = self.deflection, np.zeros(len(self.motor_names))
+        damping = np.array([joint.damping for joint in self._joints])[self._joint]
         rate = self.thetad - self._coupling * self.qd[self._joint]
+        return self._spring_load(self.deflection) + damping * rate
+
+    def _spring_load(self, deflection: Array) -> Array:
+        load = np.zeros(len(deflection))
         for j, joint in enumerate(self._joints):
             own = self._joint == j
-            load[own] = joint.torque(deflection[own]) + joint.damping * rate[own]
+            load[own] = joint.torque(deflection[own])
         return load
 
     def _of(self, values: Any, addresses: Indices) -> Array:
@@ -286,7 +278,6 @@ class ElasticPlant:
         )
         state = opened(self.model, np.stack([position, velocity]))[1]
         data.qpos[self._links], data.qvel[self._links] = state
-        # Where drives begin whose torque rates are limited.
         data.ctrl[:] = self._motor_load()
         self._check()
 
@@ -301,7 +292,7 @@ class ElasticPlant:
             In the axes of the base [N].
         """
         check_choice('The joint', joint, self.model.body_names, SimulationError)
-        body = self.mujoco_model.joint(link_joint(joint)).bodyid[0]
+        body = self.mujoco_model.joint(joint).bodyid[0]
         vector = self._vector('force', force, ('x', 'y', 'z'))
         self.mujoco_data.xfrc_applied[:] = 0.0
         self.mujoco_data.xfrc_applied[body, :3] = vector
@@ -360,15 +351,10 @@ class ElasticPlant:
             As of `reset`.
         """
         position = self._vector('q', q, self.joint_names)
-        torque = self.weight(position)[self._joint]
         motors = self._at_rest(position, self._chosen(stiffness))
-        for j, joint in enumerate(self._joints):
-            if joint.law is not None:
-                own = self._joint == j
-                torque[own] = joint.torque(
-                    motors[own] - np.array(joint.coupling) * position[j]
-                )
-        return torque
+        load = self._spring_load(motors - self._coupling * position[self._joint])
+        is_rigid = np.array([joint.law is None for joint in self._joints])[self._joint]
+        return np.where(is_rigid, self.weight(position)[self._joint], load)
 
     def _chosen(self, stiffness: Mapping[str, float] | None) -> Mapping[str, float]:
         """Stiffnesses by joint, refused where there is none to choose."""
@@ -396,9 +382,9 @@ class ElasticPlant:
             try:
                 actuator = self.actuators[name]
                 if isinstance(actuator, SeriesElastic):
-                    motors[own] += actuator.spring.deflection(Q * joint.softening)
+                    motors[own] += actuator.spring.deflection(Q / joint.factor)
                     motors[own] += 0.5 * joint.backlash * np.sign(Q)
-                elif joint.is_elastic:
+                elif joint.law is not None:
                     if name not in stiffness:
                         raise SimulationError(
                             'The weight alone does not determine the positions of its motors; '
@@ -422,8 +408,7 @@ class ElasticPlant:
         ----------
         torque : array-like, shape (m,), or callable
             Motor torques [N m], held during all steps as a drive does between two commands; or a
-            function of the time [s], which is evaluated wherever the integrator asks for it, or
-            at the beginning of each step if torque rates are limited.
+            function of the time [s], which is evaluated wherever the integrator asks for it.
         steps : int
             Number of time steps, zero or more.
 
@@ -433,40 +418,28 @@ class ElasticPlant:
             If an argument cannot be used, the simulation diverges, or a spring leaves its range.
         """
         checked_number('steps', steps, SimulationError, least=0, whole=True)
-        data, function = self.mujoco_data, torque if callable(torque) else None
-        held = None if callable(torque) else self._limited(torque)
-
-        def wanted() -> Array:
-            if function is None:
-                assert held is not None
-                return held
-            return self._limited(function(float(data.time)))
-
-        def control(model: Any, data: Any) -> None:
-            data.ctrl[:] = wanted()
-
-        is_asked = function is not None and not self._changes
-        with callbacks(control=control if is_asked else None, passive=self._passive()):
-            if self._changes:
+        data, control = self.mujoco_data, None
+        if callable(torque):
+            control = partial(self._command, torque)
+        else:
+            data.ctrl[:] = self.checked_torque(torque)
+        with callbacks(control=control, passive=self._passive()):
+            if self._fall.any():
                 for _ in range(steps):
-                    self._change(wanted())
+                    self._let_friction_fall()
                     self._library.mj_step(self.mujoco_model, data)
             else:
-                data.ctrl[:] = data.ctrl if held is None else held
                 self._library.mj_step(self.mujoco_model, data, nstep=steps)
         self._check()
 
-    def _limited(self, torque: ArrayLike) -> Array:
-        limit = self._torque_limit
-        limited: Array = np.minimum(np.maximum(self.checked_torque(torque), -limit), limit)
-        return limited
+    def _command(self, torque: Callable[[float], ArrayLike], model: Any, data: Any) -> None:
+        data.ctrl[:] = self.checked_torque(torque(float(data.time)))
 
-    def _change(self, wanted: Array) -> None:
-        """Let drives approach a wanted torque, and dry friction fall with the speed."""
-        data, step, turns = self.mujoco_data, self._torque_step, self._turns[self._motor]
-        data.ctrl[:] += np.minimum(np.maximum(wanted - data.ctrl, -step), step)
-        fall = self._fall * np.exp(-((self.thetad / self._stribeck_velocity) ** 2))
-        self.mujoco_model.dof_frictionloss[self._motor] = self._least_dry + fall * turns
+    def _let_friction_fall(self) -> None:
+        """Set the dry friction of motors by their speeds."""
+        fall = self._fall * np.exp(-((self.thetad / FALL_VELOCITY) ** 2))
+        dry = self._dry + fall * self._turns[self._motor]
+        self.mujoco_model.dof_frictionloss[self._motor] = dry
 
     def checked_torque(self, torque: ArrayLike) -> Array:
         """Motor torques (m,) [N m] or [N] as an array, if the simulation takes them.
@@ -494,7 +467,7 @@ class ElasticPlant:
         Parameters
         ----------
         torque : array-like, shape (m,)
-            Of the motors [N m] or [N]; limits of the drives are left out.
+            Of the motors [N m] or [N].
 
         Returns
         -------
@@ -514,13 +487,102 @@ class ElasticPlant:
             self._library.mj_forward(self.mujoco_model, data)
         return self._of(data.qacc, self._link), self._of(data.qacc, self._motor)
 
+    def to_mjcf(self) -> str:
+        """MJCF file of the robot, for MuJoCo without this package.
+
+        Loaded there it moves as this plant does; its keyframe `start` is the present state. Joints
+        have the names of the robot description, motors of elastic joints are the joints
+        `<name>_motor`. Geometries for displays can be added to the bodies, which are named as
+        their joints.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        SimulationError
+            If MuJoCo alone does not have it: springs that are not linear, variable stiffness,
+            friction that is neither viscous nor Coulomb's without smoothing, `breakaway` and
+            `gear_ratio`.
+
+        Warns
+        -----
+        ModelWarning
+            Of moments of inertia that no body has, which MuJoCo refuses; the nearest are written.
+        """
+        lacking = [
+            ('springs that are not linear', self._springs),
+            ('friction that is neither viscous nor Coulomb friction', self._friction),
+            ('breakaway', self._fall.any()),
+            ('gear_ratio', [joint for joint in self._joints if joint.gear_ratio]),
+        ]
+        if missing := [what for what, there in lacking if there]:
+            raise SimulationError(
+                f'The robot has {listed(missing)}, which MJCF files do not have: only '
+                'this package simulates it.'
+            )
+        for i, name in enumerate(self._tree.body_names):
+            moments, taken = (x := body_inertia(self._tree, i)).moments, x.taken[1]
+            if np.abs(taken - moments).max() > 1e-6 * moments[2] + 2.0 * SMALLEST:
+                warnings.warn(
+                    f'The link of joint {name!r} has principal moments of inertia '
+                    f'{listed(moments)} kg m^2, which no body has; the file has {listed(taken)}.',
+                    ModelWarning,
+                    stacklevel=2,
+                )
+        data, root = self.mujoco_data, copy(self._mjcf)
+        state = {name: getattr(data, name) for name in ('time', 'qpos', 'qvel', 'ctrl')}
+        add(add(root, 'keyframe'), 'key', name='start', **state)
+        indent(root)
+        return tostring(root, 'unicode')
+
+    def to_ros2_control(self, mjcf_path: str) -> str:
+        """Elements that a URDF needs for the simulation by mujoco_ros2_control.
+
+        Parameters
+        ----------
+        mjcf_path : str
+            Of the file with the text of `to_mjcf`.
+
+        Returns
+        -------
+        str
+            A link and a joint for the motor of every elastic joint, since ros2_control asks for
+            its joints in the URDF; and the tag `ros2_control`: positions and velocities of joints
+            and motors, efforts of motors.
+        """
+        root = Element('robot')
+        control = Element('ros2_control', name='MujocoSystem', type='system')
+        hardware = add(control, 'hardware')
+        add(hardware, 'plugin').text = 'mujoco_ros2_control/MujocoSystemInterface'
+        for name, value in (('mujoco_model', mjcf_path), ('initial_keyframe', 'start')):
+            add(hardware, 'param', name=name).text = value
+        moved = dict.fromkeys(chain(*(joint.coordinates for joint in self._joints)))
+        for name in dict.fromkeys((*self.joint_names, *moved)):
+            joint = add(control, 'joint', name=name)
+            if name in moved:
+                add(joint, 'command_interface', name='effort')
+            for kind in ('position', 'velocity'):
+                add(joint, 'state_interface', name=kind)
+            if name not in self.joint_names:
+                add(root, 'link', name=name)
+                motor = add(root, 'joint', name=name, type='continuous')
+                add(motor, 'parent', link=self.model.base_link)
+                add(motor, 'child', link=name)
+        root.append(control)
+        for element in root:
+            indent(element)
+        return '\n'.join(tostring(element, 'unicode') for element in root)
+
     def _passive(self) -> Callable[[Any, Any], None] | None:
-        return self._add_passive if self._laws or self._friction else None
+        return self._add_passive if self._springs or self._friction else None
 
     def _add_passive(self, model: Any, data: Any) -> None:
         turns = self._turns
-        for law, coupling, motors, link in self._laws:
-            torque = law(data.qpos[motors] * turns[motors] - coupling * data.qpos[link])
+        for joint, coupling, motors, link in self._springs:
+            positions = data.qpos[motors] * turns[motors]
+            torque = joint.torque(positions - coupling * data.qpos[link])
             data.qfrc_passive[motors] -= torque * turns[motors]
             data.qfrc_passive[link] += coupling @ torque
         if self._friction:

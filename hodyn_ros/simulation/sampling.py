@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,28 +46,16 @@ class Measurement(NamedTuple):
     spring_torque: Array
 
 
+def _fault(default: float, meaning: str) -> Any:
+    return field(default=default, metadata={'meaning': meaning})
+
+
 @dataclass(frozen=True)
 class Sensors:
     """Faults of the sensors; without arguments they are perfect.
 
-    Attributes
-    ----------
-    position_noise, motor_position_noise : float
-        Standard deviation of white noise on q and theta [rad] or [m].
-    velocity_noise, motor_velocity_noise : float
-        The same for their velocities [rad/s] or [m/s].
-    resolution, motor_resolution : float
-        Step of the encoders of q and theta [rad] or [m]; 0: none. Positions are rounded to it,
-        noise included.
-    torque_noise : float
-        Standard deviation of white noise on the torque of the springs [N m] or [N].
-    delay : int
-        By how many samples a measurement is older than its time says.
-    seed : int
-        Of the noise, which is the same after every reset.
-    velocity_filter : float
-        Time constant of a low pass [s]. Unless it is zero, velocities are not measured: they are
-        differences of the measured positions behind this low pass.
+    Noise is white, and comes after every reset from the same seed. Positions are rounded to the
+    steps of the encoders, noise included.
 
     Raises
     ------
@@ -75,21 +63,29 @@ class Sensors:
         If a value is negative or not finite, or the delay is no whole number.
     """
 
-    position_noise: float = 0.0
-    velocity_noise: float = 0.0
-    motor_position_noise: float = 0.0
-    motor_velocity_noise: float = 0.0
-    resolution: float = 0.0
-    motor_resolution: float = 0.0
-    delay: int = 0
-    seed: int = 0
-    velocity_filter: float = 0.0
-    torque_noise: float = 0.0
+    position_noise: float = _fault(0.0, 'Standard deviation of q [rad, m]')
+    velocity_noise: float = _fault(0.0, 'Standard deviation of dq/dt [rad/s, m/s]')
+    motor_position_noise: float = _fault(0.0, 'Standard deviation of theta [rad, m]')
+    motor_velocity_noise: float = _fault(
+        0.0, 'Standard deviation of dtheta/dt [rad/s, m/s]'
+    )
+    resolution: float = _fault(0.0, 'Step of the encoders of q [rad, m]; 0: none')
+    motor_resolution: float = _fault(0.0, 'Step of the encoders of theta [rad, m]; 0: none')
+    delay: int = _fault(0, 'Samples by which measurements are older than stamped')
+    seed: int = _fault(0, 'Of the noise')
+    velocity_filter: float = _fault(
+        0.0,
+        'Time constant of a low pass [s], behind which differences of the measured positions take '
+        'the place of velocities; 0: they are measured',
+    )
+    torque_noise: float = _fault(
+        0.0, 'Standard deviation of the torque of the springs [N m, N]'
+    )
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, is_whole = getattr(self, field.name), field.name in ('delay', 'seed')
-            checked_number(field.name, value, SimulationError, least=0, whole=is_whole)
+        for item in fields(self):
+            value, is_whole = getattr(self, item.name), item.name in ('delay', 'seed')
+            checked_number(item.name, value, SimulationError, least=0, whole=is_whole)
 
 
 class SampledPlant:
@@ -177,45 +173,27 @@ class SampledPlant:
         return self.measurement
 
     def _take(self) -> None:
-        sensors, plant = self.sensors, self.plant
+        plant, sensors, draw = self.plant, self.sensors, self._random.standard_normal
         # All noise is drawn, be it used or not, so that one kind does not change another.
-        link = self._random.standard_normal((2, len(plant.joint_names)))
-        motor = self._random.standard_normal((2, len(plant.motor_names)))
-        torque = self._random.standard_normal(len(plant.joint_names))
-        position = [
-            _rounded(plant.q + sensors.position_noise * link[0], sensors.resolution),
-            _rounded(
-                plant.theta + sensors.motor_position_noise * motor[0],
-                sensors.motor_resolution,
-            ),
-        ]
-        velocity = [
-            plant.qd + sensors.velocity_noise * link[1],
-            plant.thetad + sensors.motor_velocity_noise * motor[1],
-        ]
-        if sensors.velocity_filter and self._count:
-            share = -np.expm1(-self.period / sensors.velocity_filter)
-            _, q, qd, theta, thetad, _ = self._taken[-1]
-            for i, (old, rate) in enumerate(((q, qd), (theta, thetad))):
-                velocity[i] = rate + share * ((position[i] - old) / self.period - rate)
-        measured = Measurement(
-            plant.time,
-            position[0],
-            velocity[0],
-            position[1],
-            velocity[1],
-            plant.spring_torque + sensors.torque_noise * torque,
+        link, motor = (draw((2, len(x))) for x in (plant.joint_names, plant.motor_names))
+        q = plant.q + sensors.position_noise * link[0]
+        qd = plant.qd + sensors.velocity_noise * link[1]
+        theta = plant.theta + sensors.motor_position_noise * motor[0]
+        thetad = plant.thetad + sensors.motor_velocity_noise * motor[1]
+        torque = plant.spring_torque + sensors.torque_noise * draw(len(link[0]))
+        q, theta = (
+            np.round(x / step) * step if step else x
+            for x, step in ((q, sensors.resolution), (theta, sensors.motor_resolution))
         )
-        self._taken.append(measured)
+        if sensors.velocity_filter and self._count:
+            share, last = -np.expm1(-self.period / sensors.velocity_filter), self._taken[-1]
+            qd = last.qd + share * ((q - last.q) / self.period - last.qd)
+            thetad = last.thetad + share * (
+                (theta - last.theta) / self.period - last.thetad
+            )
+        self._taken.append(Measurement(plant.time, q, qd, theta, thetad, torque))
         # Before the first samples nothing has moved.
         while len(self._taken) <= sensors.delay:
-            self._taken.append(measured)
+            self._taken.append(self._taken[0])
         while len(self._taken) > sensors.delay + 1:
             self._taken.popleft()
-
-
-def _rounded(position: Array, resolution: float) -> Array:
-    if resolution == 0.0:
-        return position
-    rounded: Array = np.round(position / resolution) * resolution
-    return rounded

@@ -18,6 +18,7 @@
 #include "hodyn_controllers/effort_follower.hpp"
 #include "hodyn_controllers/effort_intake.hpp"
 #include "hodyn_controllers/triple_buffer.hpp"
+#include "stand_ins/ros2_control.hpp"
 
 namespace
 {
@@ -77,21 +78,25 @@ struct Controller
   {
     Nanoseconds now = 0, stamp = 0;
     int order = 0;
-    std::string base;
+    hodyn_msgs::msg::JointEffort message;
+    std::string & base = message.header.frame_id;
     std::size_t count = 0;
     line >> now >> stamp >> order >> base >> count;
-    std::vector<std::string> names(count);
-    for (std::string & name : names) {
+    constexpr Nanoseconds kSecond = hodyn_controllers::kSecond;
+    message.header.stamp.sec = static_cast<std::int32_t>(stamp / kSecond - (stamp < 0));
+    message.header.stamp.nanosec =
+      static_cast<std::uint32_t>(stamp - message.header.stamp.sec * kSecond);
+    message.joint_names.resize(count);
+    for (std::string & name : message.joint_names) {
       line >> name;
     }
-    std::vector<double> values[3];
-    for (auto & of_order : values) {
+    for (auto * of_order : {&message.effort, &message.effort_dot, &message.effort_ddot}) {
       line >> count;
-      of_order = numbers(line, count);
+      *of_order = numbers(line, count);
     }
     base = base == "-" ? "" : base;
-    const Refusal refusal = intake.read(
-      {stamp, base, names, {&values[0], &values[1], &values[2]}, order}, now, samples.back());
+    message.valid_order = static_cast<std::uint8_t>(order);
+    const Refusal refusal = intake.read(message, now, samples.back());
     is_refusing = refusal != Refusal::none;
     if (!is_refusing) {
       samples.publish();

@@ -89,9 +89,7 @@ int main()
       message.position = {places[0], places[1], places[0] + 0.02, places[1] - 0.03};
       message.velocity = message.acceleration = message.jerk = message.snap = zero;
       wanted.begin(rclcpp::Time(message.header.stamp).nanoseconds());
-      wanted.set(
-        {message.time_from_start, {&message.position, &zero, &zero, &zero, &zero}, n}, {0, 1},
-        {0, 1});
+      wanted.set(hodyn_controllers::Samples(message), {0, 1}, {0, 1});
       std::static_pointer_cast<rclcpp::Subscription<hodyn_msgs::msg::JointMotionTrajectory>>(
         node.subscriptions.at("~/joint_motion_trajectory"))->callback(message);
       if (!node.log.empty()) {

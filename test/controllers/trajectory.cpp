@@ -10,6 +10,7 @@
 
 #include "allocations.hpp"
 #include "hodyn_controllers/motion_trajectory.hpp"
+#include "stand_ins/ros2_control.hpp"
 
 int main()
 {
@@ -34,8 +35,15 @@ int main()
   hodyn_controllers::MotionTrajectory trajectory(n);
   hodyn_controllers::MotionIntake intake(reversed, HUGE_VAL);
   const std::vector<double> wanted(hodyn_controllers::kMotions * n);
-  const hodyn_controllers::MotionMessage message{
-    1, joints, times, {&values[0], &values[1], &values[2], &values[3], &values[4]}};
+  hodyn_msgs::msg::JointMotionTrajectory message;
+  message.header.stamp.nanosec = 1;
+  message.joint_names = joints;
+  message.time_from_start = times;
+  message.position = values[0];
+  message.velocity = values[1];
+  message.acceleration = values[2];
+  message.jerk = values[3];
+  message.snap = values[4];
   std::string fault = intake.read(message, trajectory);
   fault = fault.empty() ? intake.begin(message, 1, 1, wanted.data(), trajectory) : fault;
   if (!fault.empty()) {

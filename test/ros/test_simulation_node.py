@@ -146,7 +146,7 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench):
             'imperfections.coulomb': 0.2,
             'imperfections.elbow.coulomb': 1,
             'imperfections.fore.payload': 0.5,
-            'imperfections.torque_rate_limit': 5000.0,
+            'imperfections.torque_limit': 50.0,
         },
     )
     desired = motion(1e-3 * np.arange(count))
@@ -170,7 +170,7 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench):
             imperfections=Imperfections(
                 coulomb={'shoulder': 0.2, 'elbow': 1.0},
                 payload={'fore': 0.5},
-                torque_rate_limit=5000.0,
+                torque_limit=50.0,
             ),
         ),
         Follower(),

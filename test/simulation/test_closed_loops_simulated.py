@@ -81,7 +81,7 @@ def path(model):
 def open_by(plant):
     """How far the positions of all joints are from those that close the loops."""
     names = plant.model.closure.tree.joint_names
-    found = [plant.mujoco_data.joint(f'link: {n}').qpos[0] for n in names]
+    found = [plant.mujoco_data.joint(n).qpos[0] for n in names]
     return np.abs(found - complete_motion(plant.model, plant.q[None])[0]).max()
 
 

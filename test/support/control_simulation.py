@@ -20,6 +20,7 @@ from support.control_cases import (
 from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import warm_up
+from hodyn_ros.model.friction import Coulomb
 from hodyn_ros.simulation import ElasticPlant, Imperfections, Sensors, simulate_tracking
 
 TIME_STEP = 2e-4  # s
@@ -55,18 +56,18 @@ def imperfections(condition):
         payload={FLANGE: condition.payload},
         coulomb=condition.coulomb,
         breakaway=condition.breakaway,
-        link_coulomb=condition.link_coulomb,
         damping=condition.damping,
         backlash=condition.backlash,
         gear_ratio=condition.gear_ratio or 0.0,
         torque_limit=by_joint,
-        torque_rate_limit=condition.rate_limit,
     )
 
 
 def follow(law, condition, stiffness=STIFFNESS, time_step=TIME_STEP):
     """Let a robot follow the motion of a condition."""
     model = panda()
+    if condition.link_coulomb:
+        model = model.with_friction(dict.fromkeys(JOINTS, Coulomb(condition.link_coulomb)))
     plant = ElasticPlant(
         model, drives(model, stiffness), time_step, imperfections=imperfections(condition)
     )

@@ -65,8 +65,8 @@ struct Tick
 {
   Nanoseconds now;
   double period;
-  const std::vector<double> & measured;     ///< Kind by kind, all joints of one after the other.
-  const std::vector<double> * references;   ///< Likewise, in chained mode; otherwise nullptr.
+  const Values & measured;     ///< Kind by kind, all joints of one after the other.
+  const Values * references;   ///< Likewise, in chained mode; otherwise nullptr.
 };
 
 /// What the log says when state or level change.
@@ -185,9 +185,9 @@ public:
 
 protected:
   /// Names of interfaces: kind by kind, all joints of one after the other.
-  std::vector<std::string> names_of(const std::vector<std::string> & kinds) const
+  Names names_of(const Names & kinds) const
   {
-    std::vector<std::string> names;
+    Names names;
     for (const std::string & kind : kinds) {
       for (const std::string & joint : joints_) {
         names.push_back(joint + "/" + kind);
@@ -263,7 +263,7 @@ private:
     // shortly after an update is a change of the chained mode, and goes on.
     const double since = seconds(get_node()->now().nanoseconds() - updated_);
     const bool is_same = since >= 0.0 && since <= core_->longest();
-    for (std::size_t j = 0; j < before_.size(); ++j) {
+    for (Index j = 0; j < before_.size(); ++j) {
       const double there = is_same ? core_->commands()[j] : value_of(command_interfaces_[j]);
       before_[j] = std::isfinite(there) ? there : 0.0;
     }
@@ -289,27 +289,27 @@ private:
 
   void measure()
   {
-    for (std::size_t i = 0; i < measured_.size(); ++i) {
+    for (Index i = 0; i < measured_.size(); ++i) {
       measured_[i] = value_of(state_interfaces_[i]);
     }
   }
 
   void write()
   {
-    const std::vector<double> & commands = core_->commands();
-    for (std::size_t j = 0; j < commands.size(); ++j) {
+    const Values & commands = core_->commands();
+    for (Index j = 0; j < commands.size(); ++j) {
       if (!put(command_interfaces_[j], commands[j])) {
         ++core_->unwritten;
       }
     }
   }
 
-  const std::vector<double> & read_references()
+  const Values & read_references()
   {
 #if HODYN_CONTROLLERS_HUMBLE
     references_ = reference_interfaces_;
 #else
-    for (std::size_t i = 0; i < references_.size(); ++i) {
+    for (Index i = 0; i < references_.size(); ++i) {
       references_[i] = value_of(*ordered_exported_reference_interfaces_[i]);
     }
 #endif
@@ -342,7 +342,7 @@ private:
     return array;
   }
 
-  Configuration individual(const std::vector<std::string> & kinds) const
+  Configuration individual(const Names & kinds) const
   {
     return {controller_interface::interface_configuration_type::INDIVIDUAL, names_of(kinds)};
   }
@@ -383,8 +383,8 @@ private:
 
   std::shared_ptr<typename Core::Parameters> parameters_;
   typename Core::Params given_;
-  std::vector<std::string> joints_;
-  std::vector<double> before_, measured_, references_;
+  Names joints_;
+  Values before_, measured_, references_;
   Nanoseconds updated_ = 0;            ///< Time of the last update.
   std::atomic<bool> is_left_{false};   ///< With the last commands, which was not said yet.
 };

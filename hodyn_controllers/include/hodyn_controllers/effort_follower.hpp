@@ -34,13 +34,13 @@ inline double share_left(double since, double ease_time)
 /// Efforts of all joints at one instant.
 struct EffortSample
 {
-  explicit EffortSample(std::size_t n_joints)
+  explicit EffortSample(Index n_joints)
   : values(kOrders * n_joints, 0.0) {}
 
   Nanoseconds stamp = 0;
   int order = 0;  ///< Highest derivative that is known.
   /// Derivative k of joint j at k * n_joints + j [N m/s^k], [N/s^k]; zero where it is not known.
-  std::vector<double> values;
+  Values values;
 };
 
 /// What there is instead of efforts when they are lost.
@@ -55,7 +55,7 @@ struct EffortLimits
 /// With values that are valid: effort_controller_parameters.yaml says which are.
 struct EffortOptions
 {
-  std::vector<std::string> joints;
+  Names joints;
   std::vector<EffortLimits> limits;  ///< One per joint; finite and above zero.
   int extrapolation = 2;             ///< Highest derivative used: 0 holds efforts.
   double max_age = 0.05;             ///< Of a sample that is followed [s].
@@ -71,7 +71,7 @@ inline const char * name_of(State state)
 {
   static constexpr const char * names[] = {
     "waiting", "following", "easing", "fallback", "refused"};
-  return names[static_cast<std::size_t>(state)];
+  return names[static_cast<Index>(state)];
 }
 
 /// Which limit of a joint was reached at a tick.
@@ -80,7 +80,7 @@ enum class Limited : std::uint8_t { no, effort, effort_rate };
 /// What happened at a tick, and so far.
 struct EffortReport
 {
-  explicit EffortReport(std::size_t n_joints)
+  explicit EffortReport(Index n_joints)
   : limited(n_joints, Limited::no), limited_for(n_joints, 0.0), at_effort(n_joints, 0),
     at_effort_rate(n_joints, 0) {}
 
@@ -88,7 +88,7 @@ struct EffortReport
   double age = -1.0;                          ///< Of the sample in use [s]; -1: there is none.
   std::uint64_t losses = 0;                   ///< How often efforts were lost.
   std::vector<Limited> limited;               ///< At this tick.
-  std::vector<double> limited_for;            ///< Without a break until this tick [s].
+  Values limited_for;            ///< Without a break until this tick [s].
   double unchanged_for = 0.0;                 ///< For which values of samples have been the same [s].
   int beyond = -1;                            ///< Joint beyond kBeyond at this tick; -1: none.
   double wanted_beyond = 0.0;                 ///< Of that joint; may be no number.
@@ -110,7 +110,7 @@ public:
   /// Begins anew from efforts (n); those that are not finite count as zero.
   void reset(const double * command)
   {
-    for (std::size_t j = 0; j < n_; ++j) {
+    for (Index j = 0; j < n_; ++j) {
       const double limit = options_.limits[j].effort;
       command_[j] = std::isfinite(command[j]) ? std::clamp(command[j], -limit, limit) : 0.0;
     }
@@ -136,7 +136,7 @@ public:
   /// @param now       Time of the tick.
   /// @param period    Since the tick before [s].
   /// @param refusing  Whether what came since the last sample was refused.
-  const std::vector<double> & update(Nanoseconds now, double period, bool refusing)
+  const Values & update(Nanoseconds now, double period, bool refusing)
   {
     period = period > 0.0 ? std::min(period, options_.max_period) : 0.0;
     since_change_ += period;
@@ -163,7 +163,7 @@ public:
     return command_;
   }
 
-  const std::vector<double> & efforts() const {return command_;}
+  const Values & efforts() const {return command_;}
 
   const EffortReport & report() const {return report_;}
 
@@ -177,7 +177,7 @@ private:
     const double first = order > 0 ? age : 0.0;
     const double second = order > 1 ? 0.5 * age * age : 0.0;
     const double * values = sample_.values.data();
-    for (std::size_t j = 0; j < n_; ++j) {
+    for (Index j = 0; j < n_; ++j) {
       wanted_[j] = values[j] + first * values[n_ + j] + second * values[2 * n_ + j];
       // Finite derivatives may be so large that the sum is not.
       if (!(std::abs(wanted_[j]) <= kBeyond * options_.limits[j].effort)) {
@@ -194,14 +194,14 @@ private:
   {
     report_.state = state;
     since_change_ = 0.0;
-    for (std::size_t j = 0; j < n_; ++j) {
+    for (Index j = 0; j < n_; ++j) {
       difference_[j] = command_[j] - target_[j];
     }
   }
 
   void lose(State state)
   {
-    for (std::size_t j = 0; j < n_; ++j) {
+    for (Index j = 0; j < n_; ++j) {
       target_[j] = options_.fallback == Fallback::hold ? command_[j] : 0.0;
     }
     change(state);
@@ -219,7 +219,7 @@ private:
   void limit(double period)
   {
     const double share = share_left(since_change_, options_.ease_time);
-    for (std::size_t j = 0; j < n_; ++j) {
+    for (Index j = 0; j < n_; ++j) {
       const EffortLimits & limits = options_.limits[j];
       const double wanted = target_[j] + share * difference_[j];
       const double within = std::clamp(wanted, -limits.effort, limits.effort);
@@ -237,11 +237,11 @@ private:
   }
 
   EffortOptions options_;
-  std::size_t n_;
+  Index n_;
   EffortSample sample_;
   bool has_sample_ = false;
   double since_change_ = 0.0;  ///< Time since the targets are of another kind [s].
-  std::vector<double> command_, target_, wanted_, difference_;
+  Values command_, target_, wanted_, difference_;
   EffortReport report_;
 };
 

@@ -6,10 +6,7 @@
 #define HODYN_CONTROLLERS__EFFORT_INTAKE_HPP_
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <string>
-#include <vector>
 
 #include "hodyn_controllers/effort_follower.hpp"
 #include "hodyn_controllers/messages.hpp"
@@ -17,16 +14,7 @@
 namespace hodyn_controllers
 {
 
-/// What a message says, without a copy.
-struct EffortMessage
-{
-  Nanoseconds stamp;  ///< Zero: the time of arrival.
-  const std::string & base_link;
-  const std::vector<std::string> & joints;
-  std::array<const std::vector<double> *, kOrders> values;  ///< By derivative.
-  int order;                                                ///< Highest derivative that is valid.
-};
-
+/// @tparam Message  hodyn_msgs::msg::JointEffort.
 class EffortIntake
 {
 public:
@@ -35,59 +23,58 @@ public:
   : options_(options), base_link_(base_link), order_(options.joints) {}
 
   /// Fills a sample (of as many joints), or says why not: then the sample is to be thrown away.
-  Refusal read(const EffortMessage & message, Nanoseconds now, EffortSample & sample)
+  ///
+  /// A message without a stamp is of the time of its arrival.
+  template<typename Message>
+  Refusal read(const Message & message, Nanoseconds now, EffortSample & sample)
   {
     if (now < now_) {
       last_ = 0;  // The clock was set back, so stamps of before mean nothing.
     }
     now_ = now;
-    sample.stamp = message.stamp == 0 ? now : message.stamp;
-    for (const Refusal refusal : {shape(message), time(sample.stamp, now)}) {
-      if (refusal != Refusal::none) {
-        return refusal;
-      }
+    const Nanoseconds stamp = stamp_of(message);
+    sample.stamp = stamp == 0 ? now : stamp;
+    const Refusal refusal = values(message, sample);
+    if (refusal != Refusal::none) {
+      return refusal;
     }
-    const std::vector<std::size_t> & places = order_.places();
-    sample.order = message.order;
-    std::fill(sample.values.begin(), sample.values.end(), 0.0);
-    for (int k = 0; k <= message.order; ++k) {
-      for (std::size_t j = 0; j < places.size(); ++j) {
-        sample.values[k * places.size() + j] = (*message.values[k])[places[j]];
-      }
+    if (sample.stamp < now - nanoseconds(options_.max_age)) {
+      return Refusal::stale;
     }
-    if (!are_finite(sample.values)) {
-      return Refusal::not_finite;
+    if (sample.stamp > now + nanoseconds(options_.max_ahead)) {
+      return Refusal::future;
+    }
+    if (sample.stamp <= last_) {
+      return Refusal::overtaken;
     }
     last_ = sample.stamp;
     return Refusal::none;
   }
 
 private:
-  Refusal shape(const EffortMessage & message)
+  template<typename Message>
+  Refusal values(const Message & message, EffortSample & sample)
   {
-    if (!base_link_.empty() && message.base_link != base_link_) {
+    if (!base_link_.empty() && message.header.frame_id != base_link_) {
       return Refusal::other_base;
     }
-    if (message.order < 0 || message.order >= kOrders) {
-      return Refusal::wrong_size;
+    const Values * const given[] = {&message.effort, &message.effort_dot, &message.effort_ddot};
+    sample.order = message.valid_order;
+    std::fill(sample.values.begin(), sample.values.end(), 0.0);
+    const Refusal refusal = order_.read(message.joint_names);
+    if (refusal != Refusal::none) {
+      return refusal;
     }
-    for (int k = 0; k <= message.order; ++k) {
-      if (message.values[k]->size() != message.joints.size()) {
+    double * value = sample.values.data();
+    for (int k = 0; k <= sample.order; ++k) {
+      if (k == kOrders || given[k]->size() != message.joint_names.size()) {
         return Refusal::wrong_size;
       }
+      for (const Index place : order_.places()) {
+        *value++ = (*given[k])[place];
+      }
     }
-    return order_.read(message.joints);
-  }
-
-  Refusal time(Nanoseconds stamp, Nanoseconds now) const
-  {
-    if (stamp < now - nanoseconds(options_.max_age)) {
-      return Refusal::stale;
-    }
-    if (stamp > now + nanoseconds(options_.max_ahead)) {
-      return Refusal::future;
-    }
-    return stamp <= last_ ? Refusal::overtaken : Refusal::none;
+    return are_finite(sample.values) ? Refusal::none : Refusal::not_finite;
   }
 
   EffortOptions options_;
@@ -104,7 +91,7 @@ private:
 class ReferenceReader
 {
 public:
-  explicit ReferenceReader(std::size_t n_joints)
+  explicit ReferenceReader(Index n_joints)
   : sample_(n_joints) {}
 
   void reset() {is_new_ = true;}
@@ -112,16 +99,16 @@ public:
   /// Reads derivatives 0 to 2 of all joints (3 n); NaN: a derivative is not known.
   ///
   /// @return  Whether efforts are finite; otherwise the sample is as it was.
-  bool read(const std::vector<double> & values, Nanoseconds now)
+  bool read(const Values & values, Nanoseconds now)
   {
-    const std::size_t n = values.size() / kOrders;
+    const Index n = values.size() / kOrders;
     const auto known = [&](int k) {return are_finite(&values[k * n], n);};
     if (!known(0)) {
       return false;
     }
     const int order = !known(1) ? 0 : !known(2) ? 1 : 2;
     bool is_constant = true, is_same = !is_new_ && order == sample_.order;
-    for (std::size_t i = 0; i < (order + 1) * n; ++i) {
+    for (Index i = 0; i < (order + 1) * n; ++i) {
       is_constant = is_constant && (i < n || values[i] == 0.0);
       is_same = is_same && values[i] == sample_.values[i];
       sample_.values[i] = values[i];

@@ -1,6 +1,6 @@
 // What all messages have: times, joints in any order, numbers that may not be finite.
 //
-// Knows nothing of ROS.
+// Knows nothing of ROS: messages are read as templates, by the names of their fields.
 
 #ifndef HODYN_CONTROLLERS__MESSAGES_HPP_
 #define HODYN_CONTROLLERS__MESSAGES_HPP_
@@ -16,25 +16,32 @@
 namespace hodyn_controllers
 {
 
+using Index = std::size_t;
+using Indices = std::vector<Index>;
+using Values = std::vector<double>;
+using Names = std::vector<std::string>;
 using Nanoseconds = std::int64_t;
+
+constexpr Nanoseconds kSecond = 1000000000;
 
 inline double seconds(Nanoseconds duration) {return 1e-9 * static_cast<double>(duration);}
 
-inline Nanoseconds nanoseconds(double duration)
+inline Nanoseconds nanoseconds(double duration) {return std::llround(1e9 * duration);}
+
+/// Time of the stamp of a message; zero: there is none.
+template<typename Message>
+Nanoseconds stamp_of(const Message & message)
 {
-  return static_cast<Nanoseconds>(std::llround(1e9 * duration));
+  return message.header.stamp.sec * kSecond + message.header.stamp.nanosec;
 }
 
 /// Whether COUNT values from a pointer on are finite.
-inline bool are_finite(const double * values, std::size_t count)
+inline bool are_finite(const double * values, Index count)
 {
   return std::all_of(values, values + count, [](double value) {return std::isfinite(value);});
 }
 
-inline bool are_finite(const std::vector<double> & values)
-{
-  return are_finite(values.data(), values.size());
-}
+inline bool are_finite(const Values & values) {return are_finite(values.data(), values.size());}
 
 enum class Refusal : std::uint8_t
 {
@@ -42,7 +49,7 @@ enum class Refusal : std::uint8_t
   overtaken
 };
 
-inline const char * text_of(Refusal refusal)
+inline std::string text_of(Refusal refusal)
 {
   static constexpr const char * texts[] = {
     "",
@@ -55,55 +62,55 @@ inline const char * text_of(Refusal refusal)
     "is older than max_age",
     "is later than now by more than max_ahead",
     "is not later than the message before"};
-  return texts[static_cast<std::size_t>(refusal)];
+  return texts[static_cast<Index>(refusal)];
 }
 
 /// Where the joints of a controller stand in a message.
 class JointOrder
 {
 public:
-  explicit JointOrder(std::vector<std::string> joints)
-  : joints_(std::move(joints)), place_(joints_.size(), 0) {}
+  explicit JointOrder(Names joints)
+  : joints_(std::move(joints)), places_(joints_.size()) {}
 
   /// Finds all joints among those of a message, or says why not.
-  Refusal read(const std::vector<std::string> & given)
+  Refusal read(const Names & given)
   {
-    place_.assign(joints_.size(), kNowhere);
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      const auto found = std::find(joints_.begin(), joints_.end(), given[i]);
-      if (found == joints_.end()) {
-        return refuse(Refusal::other_joint, given[i]);
+    for (const std::string & joint : given) {
+      refused_ = joint;
+      if (index(joints_, joint) == joints_.size()) {
+        return Refusal::other_joint;
       }
-      std::size_t & place = place_[static_cast<std::size_t>(found - joints_.begin())];
-      if (place != kNowhere) {
-        return refuse(Refusal::twice, given[i]);
+      if (&given[index(given, joint)] != &joint) {
+        return Refusal::twice;
       }
-      place = i;
     }
-    const auto missing = std::find(place_.begin(), place_.end(), kNowhere);
-    return missing == place_.end() ? Refusal::none :
-           refuse(
-      Refusal::missing_joint, joints_[static_cast<std::size_t>(missing - place_.begin())]);
+    for (Index j = 0; j < joints_.size(); ++j) {
+      refused_ = joints_[j];
+      places_[j] = index(given, joints_[j]);
+      if (places_[j] == given.size()) {
+        return Refusal::missing_joint;
+      }
+    }
+    return Refusal::none;
   }
 
-  /// The joint for which the last message was refused.
+  /// The joint for which a message was just refused.
   const std::string & refused() const {return refused_;}
 
-  const std::vector<std::string> & joints() const {return joints_;}
+  const Names & joints() const {return joints_;}
 
   /// Of each joint in the last message.
-  const std::vector<std::size_t> & places() const {return place_;}
+  const Indices & places() const {return places_;}
 
 private:
-  Refusal refuse(Refusal refusal, const std::string & joint)
+  /// Of the first one of a name, or how many there are.
+  static Index index(const Names & names, const std::string & name)
   {
-    refused_ = joint;
-    return refusal;
+    return static_cast<Index>(std::find(names.begin(), names.end(), name) - names.begin());
   }
 
-  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
-  std::vector<std::string> joints_;
-  std::vector<std::size_t> place_;
+  Names joints_;
+  Indices places_;
   std::string refused_;
 };
 

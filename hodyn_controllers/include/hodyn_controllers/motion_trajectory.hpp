@@ -6,13 +6,10 @@
 #define HODYN_CONTROLLERS__MOTION_TRAJECTORY_HPP_
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
 #include <functional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "hodyn_controllers/messages.hpp"
 #include "hodyn_controllers/motion_samples.hpp"
@@ -26,14 +23,14 @@ namespace hodyn_controllers
 class MotionTrajectory
 {
 public:
-  explicit MotionTrajectory(std::size_t n_joints)
-  : n_(n_joints), held_(n_joints, 0.0) {}
+  explicit MotionTrajectory(Index n_joints)
+  : n_(n_joints), times_(1), held_(n_joints) {}
 
   /// Rests at positions (n); of those that are not finite, where it rested before.
   void hold(const double * position)
   {
-    count_ = 1;
-    for (std::size_t j = 0; j < n_; ++j) {
+    times_.resize(1);
+    for (Index j = 0; j < n_; ++j) {
       held_[j] = std::isfinite(position[j]) ? position[j] : held_[j];
     }
   }
@@ -43,22 +40,19 @@ public:
   /// @param samples  With increasing times.
   /// @param kept     Which of them it goes through: the first, the last, and some in between.
   /// @param place    Of each joint among the n values of a sample.
-  void set(
-    const Samples & samples, const std::vector<std::size_t> & kept,
-    const std::vector<std::size_t> & place)
+  void set(const Samples & samples, const Indices & kept, const Indices & place)
   {
-    count_ = kept.size();
-    times_.resize(count_);
-    for (std::size_t i = 0; i < count_; ++i) {
-      times_[i] = samples.times[kept[i]];
-    }
-    coefficients_.resize((count_ - 1) * n_ * kCoefficients);
-    for (std::size_t j = 0; j < n_; ++j) {
-      held_[j] = samples(0, kept.back(), place[j]);
-      for (std::size_t i = 0; i + 1 < count_; ++i) {
-        samples.connect(
-          kept[i], kept[i + 1], place[j], &coefficients_[(i * n_ + j) * kCoefficients]);
+    times_.clear();
+    coefficients_.resize((kept.size() - 1) * n_ * kCoefficients);
+    double * a = coefficients_.data();
+    for (Index i = 0; i < kept.size(); ++i) {
+      times_.push_back(samples.times[kept[i]]);
+      for (Index j = 0; i + 1 < kept.size() && j < n_; ++j, a += kCoefficients) {
+        samples.connect(kept[i], kept[i + 1], place[j], a);
       }
+    }
+    for (Index j = 0; j < n_; ++j) {
+      held_[j] = samples(0, kept.back(), place[j]);
     }
   }
 
@@ -69,23 +63,20 @@ public:
   void evaluate(Nanoseconds time, double * motion) const
   {
     std::fill(motion, motion + kMotions * n_, 0.0);
-    if (count_ == 1) {
-      std::copy(held_.begin(), held_.end(), motion);
+    std::copy(held_.begin(), held_.end(), motion);
+    const double t = seconds(time - start_);
+    if (times_.size() == 1 || t > times_.back()) {
       return;
     }
-    const double t = seconds(time - start_);
-    const auto next = std::upper_bound(times_.begin() + 1, times_.begin() + count_ - 1, t);
-    const std::size_t i = static_cast<std::size_t>(next - times_.begin()) - 1;
-    const double h = times_[i + 1] - times_[i];
-    const double x = (t - times_[i]) / h;
-    const bool is_within = x >= 0.0 && x <= 1.0;
-    for (std::size_t j = 0; j < n_; ++j) {
+    const auto next = std::upper_bound(times_.begin() + 1, times_.end() - 1, t);
+    const Index i = static_cast<Index>(next - times_.begin()) - 1;
+    const double h = times_[i + 1] - times_[i], x = (t - times_[i]) / h;
+    for (Index j = 0; j < n_; ++j) {
       const double * a = &coefficients_[(i * n_ + j) * kCoefficients];
-      std::array<double, kMotions> found;
-      taylor(a, std::clamp(x, 0.0, 1.0), found);
+      const Taylor found = taylor(a, std::max(x, 0.0));
       motion[j] = found[0];
       double scale = 1.0;
-      for (std::size_t k = 1; is_within && k < kMotions; ++k) {
+      for (Index k = 1; x >= 0.0 && k < kMotions; ++k) {
         scale *= static_cast<double>(k) / h;
         motion[k * n_ + j] = scale * found[k];
       }
@@ -93,19 +84,9 @@ public:
   }
 
 private:
-  std::size_t n_;
+  Index n_;
   Nanoseconds start_ = 0;
-  std::size_t count_ = 1;             ///< Of the samples.
-  std::vector<double> times_, coefficients_, held_;
-};
-
-/// What a message says, without a copy.
-struct MotionMessage
-{
-  Nanoseconds stamp;  ///< Zero: as soon as possible.
-  const std::vector<std::string> & joints;
-  const std::vector<double> & times;
-  std::array<const std::vector<double> *, kMotions> values;
+  Values times_, coefficients_, held_;
 };
 
 /// Checks motions, and brings them into the order of the controller.
@@ -114,28 +95,30 @@ class MotionIntake
 public:
   /// @param tolerance  Of positions at which a motion may begin [rad], [m]; ten times as much by
   ///                   each derivative.
-  MotionIntake(std::vector<std::string> joints, double tolerance)
-  : order_(std::move(joints)), tolerance_(tolerance),
-    begins_(kMotions * order_.joints().size(), 0.0) {}
+  MotionIntake(Names joints, double tolerance)
+  : order_(std::move(joints)), tolerance_(tolerance), begins_(kMotions * order_.joints().size()) {}
 
   /// Fills a trajectory, or says why not (then it is to be thrown away); empty: it is filled.
   ///
   /// That of many samples takes many cycles, so it begins by a call of its own.
-  std::string read(const MotionMessage & message, MotionTrajectory & trajectory)
+  ///
+  /// @tparam Message  hodyn_msgs::msg::JointMotionTrajectory.
+  template<typename Message>
+  std::string read(const Message & message, MotionTrajectory & trajectory)
   {
-    std::string fault = fault_of(message);
-    if (!fault.empty()) {
-      return fault;
+    const Refusal refusal = order_.read(message.joint_names);
+    if (refusal != Refusal::none) {
+      return "it " + text_of(refusal) + ": " + order_.refused();
     }
-    const Samples samples{message.times, message.values, message.joints.size()};
-    const Digits digits(samples);
-    const std::vector<std::size_t> kept = digits.kept();
-    fault = digits.fault(kept, message.joints);
-    if (!fault.empty()) {
-      return fault;
+    const Samples samples(message);
+    std::string fault = fault_of(samples);
+    if (fault.empty()) {
+      const Digits digits(samples);
+      const Indices kept = digits.kept();
+      fault = digits.fault(kept, message.joint_names);
+      trajectory.set(samples, kept, order_.places());
     }
-    trajectory.set(samples, kept, order_.places());
-    return "";
+    return fault;
   }
 
   /// Lets a trajectory that was read begin, or says why not.
@@ -143,59 +126,55 @@ public:
   /// @param now     Time of this call.
   /// @param at      A time at which it must agree with
   /// @param wanted  the motion that is wanted then (5 n).
+  template<typename Message>
   std::string begin(
-    const MotionMessage & message, Nanoseconds now, Nanoseconds at, const double * wanted,
+    const Message & message, Nanoseconds now, Nanoseconds at, const double * wanted,
     MotionTrajectory & trajectory)
   {
-    const Nanoseconds start = message.stamp == 0 ? at + nanoseconds(kNotice) : message.stamp;
-    if (start + nanoseconds(message.times.back()) <= now) {
+    const Nanoseconds stamp = stamp_of(message);
+    const Nanoseconds start = stamp == 0 ? at + nanoseconds(kNotice) : stamp;
+    if (start + nanoseconds(message.time_from_start.back()) <= now) {
       return "it is over";
     }
     trajectory.begin(start);
     trajectory.evaluate(at, begins_.data());
-    const std::vector<std::string> & joints = order_.joints();
-    double tolerance = tolerance_;
-    for (std::size_t i = 0; i < begins_.size(); ++i) {
-      if (i > 0 && i % joints.size() == 0) {
-        tolerance *= 10.0;
-      }
-      if (!(std::abs(begins_[i] - wanted[i]) <= tolerance)) {
-        static constexpr const char * kinds[] = {
-          "position", "velocity", "acceleration", "jerk", "snap"};
-        return std::string(kinds[i / joints.size()]) + " of " + joints[i % joints.size()] + " is " + std::to_string(begins_[i]) +
-               " where it would take over, and " + std::to_string(wanted[i]) + " is wanted there";
+    const Names & joints = order_.joints();
+    for (Index i = 0; i < begins_.size(); ++i) {
+      static constexpr const char * kinds[] = {
+        "position", "velocity", "acceleration", "jerk", "snap"};
+      const Index k = i / joints.size();
+      if (!(std::abs(begins_[i] - wanted[i]) <= tolerance_ * std::pow(10.0, k))) {
+        return std::string(kinds[k]) + " of " + joints[i % joints.size()] + " is " +
+               std::to_string(begins_[i]) + " where it would take over, and " +
+               std::to_string(wanted[i]) + " is wanted there";
       }
     }
     return "";
   }
 
 private:
-  std::string fault_of(const MotionMessage & message)
+  /// What is wrong with samples, by themselves.
+  static std::string fault_of(const Samples & samples)
   {
-    const auto & times = message.times;
-    const std::size_t n = message.joints.size();
-    const Refusal refusal = order_.read(message.joints);
-    if (refusal != Refusal::none) {
-      return std::string("it ") + text_of(refusal) + ": " + order_.refused();
-    }
+    const Values & times = samples.times;
     if (times.size() < 2) {
       return "it has less than two samples";
     }
     if (!are_finite(times) || times.front() < 0.0 || times.back() > kLongest ||
-      std::adjacent_find(times.begin(), times.end(), std::greater_equal<double>()) != times.end())
+      std::adjacent_find(times.begin(), times.end(), std::greater_equal<>()) != times.end())
     {
       return "its times do not increase from zero or later on, or are beyond a day";
     }
-    for (const auto * values : message.values) {
-      if (values->size() != n * times.size()) {
+    for (const Values * values : samples.values) {
+      if (values->size() != samples.n * times.size()) {
         return "position, velocity, acceleration, jerk and snap must have a value for each joint "
                "and sample";
       }
       if (!are_finite(*values)) {
-        return std::string("it ") + text_of(Refusal::not_finite);
+        return "it " + text_of(Refusal::not_finite);
       }
-      if (values != message.values[0] &&
-        std::any_of(values->end() - n, values->end(), [](double x) {return x != 0.0;}))
+      if (values != samples.values[0] &&
+        std::any_of(values->end() - samples.n, values->end(), [](double x) {return x != 0.0;}))
       {
         return "it does not end at rest: the last sample must have derivatives of zero";
       }
@@ -207,7 +186,7 @@ private:
   static constexpr double kNotice = 0.005;     ///< Until a motion is taken over for sure [s].
   JointOrder order_;
   double tolerance_;
-  std::vector<double> begins_;
+  Values begins_;
 };
 
 }  // namespace hodyn_controllers

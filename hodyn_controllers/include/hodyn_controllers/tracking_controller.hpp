@@ -27,7 +27,7 @@ namespace hodyn_controllers
 template<typename Kernel>
 class TrackingCore : public Shared
 {
-  static constexpr std::size_t n = Kernel::n;
+  static constexpr Index n = Kernel::n;
   static constexpr double kLongest = 5.0 * Kernel::period;  ///< Time between two cycles [s].
   static constexpr int kNoTime = 5;  ///< Status of a call without time elapsed: as before.
 
@@ -40,17 +40,17 @@ public:
   static rclcpp::QoS qos() {return rclcpp::QoS(1);}
   static double longest() {return kLongest;}
 
-  static std::vector<std::string> joints(const Params & given)
+  static Names joints(const Params & given)
   {
-    std::vector<std::string> names;
-    for (std::size_t j = 0; j < n; ++j) {
+    Names names;
+    for (Index j = 0; j < n; ++j) {
       names.push_back(given.prefix + Kernel::joint(j));
     }
     return names;
   }
 
   /// Links, then motors, unless these are measured by the same interface.
-  static std::vector<std::string> measured(const Params & given)
+  static Names measured(const Params & given)
   {
     if (given.motor_position_interface == given.position_interface) {
       return {given.position_interface};
@@ -58,12 +58,12 @@ public:
     return {given.position_interface, given.motor_position_interface};
   }
 
-  static std::vector<std::string> references()
+  static Names references()
   {
     return {"position", "velocity", "acceleration", "jerk", "snap"};
   }
 
-  TrackingCore(const Params & given, const std::vector<std::string> & joints, unsigned int rate)
+  TrackingCore(const Params & given, const Names & joints, unsigned int rate)
   : ease_time_(given.ease_time), max_failures_(given.max_failures),
     intake_(joints, given.start_tolerance)
   {
@@ -75,9 +75,9 @@ public:
     }
   }
 
-  const std::vector<double> & commands() const {return torque_;}
+  const Values & commands() const {return torque_;}
 
-  void begin(const std::vector<double> & before, const std::vector<double> & measured)
+  void begin(const Values & before, const Values & measured)
   {
     if (!are_finite(measured.data(), n)) {
       throw std::runtime_error("Measured positions are not finite.");
@@ -124,13 +124,9 @@ public:
 
   void receive(const Message & message, rclcpp_lifecycle::LifecycleNode & node)
   {
-    const MotionMessage motion{
-      rclcpp::Time(message.header.stamp).nanoseconds(), message.joint_names,
-      message.time_from_start,
-      {&message.position, &message.velocity, &message.acceleration, &message.jerk, &message.snap}};
     std::string fault = standing_fault();
     if (fault.empty()) {
-      fault = intake_.read(motion, trajectories_.back());
+      fault = intake_.read(message, trajectories_.back());
     }
     if (fault.empty()) {
       fault = standing_fault();  // Reading has taken time: from here on, it counts.
@@ -138,7 +134,7 @@ public:
     if (fault.empty()) {
       const Report & report = reports_.front();
       fault = intake_.begin(
-        motion, node.now().nanoseconds(), report.at, report.wanted.data(), trajectories_.back());
+        message, node.now().nanoseconds(), report.at, report.wanted.data(), trajectories_.back());
     }
     if (count(fault.empty())) {
       trajectories_.publish();
@@ -171,7 +167,7 @@ private:
   struct Report
   {
     Nanoseconds at = 0;  ///< Time of what is wanted; zero: there was no tick yet.
-    std::vector<double> wanted = std::vector<double>(kMotions * n, 0.0);
+    Values wanted = Values(kMotions * n, 0.0);
     bool follows = false;
     int reason = 0;
     int status = 0;
@@ -218,12 +214,12 @@ private:
     if (is_given && !has_law_) {
       has_law_ = true;
       since_ = 0.0;
-      for (std::size_t j = 0; j < n; ++j) {
+      for (Index j = 0; j < n; ++j) {
         difference_[j] = before_[j] - asked_[j];
       }
     }
     const double share = has_law_ ? share_left(since_, ease_time_) : 0.0;
-    for (std::size_t j = 0; j < n; ++j) {
+    for (Index j = 0; j < n; ++j) {
       const auto [low, high] = std::minmax(before_[j], asked_[j]);
       torque_[j] = share > 0.0 ?
         std::clamp(asked_[j] + share * difference_[j], low, high) : asked_[j];
@@ -250,9 +246,9 @@ private:
   TripleBuffer<MotionTrajectory> trajectories_{MotionTrajectory(n)};
   MotionTrajectory resting_{n};
   TripleBuffer<Report> reports_{Report()};  ///< Read by callbacks of one group.
-  std::vector<double> desired_ = std::vector<double>(kMotions * n, 0.0);
-  std::vector<double> asked_ = std::vector<double>(n, 0.0), torque_ = asked_;  ///< And written.
-  std::vector<double> before_ = asked_, difference_ = asked_;  ///< At activation, and to the law.
+  Values desired_ = Values(kMotions * n, 0.0);
+  Values asked_ = Values(n, 0.0), torque_ = asked_;  ///< And written.
+  Values before_ = asked_, difference_ = asked_;  ///< At activation, and to the law.
   bool has_law_ = false;   ///< Whether the law has given a torque since then.
   double since_ = 0.0;     ///< Time since then [s].
   bool follows_ = false;   ///< The trajectory that came last, or references.

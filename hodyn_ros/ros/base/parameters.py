@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Generic, TypeVar
 
 from rcl_interfaces.msg import (
@@ -37,6 +37,9 @@ Values = tuple[tuple[str, str, Any], ...]
 """Joint, key and value of the parameters of a family; the key is empty where there is none."""
 
 _OF_RCLPY = ('use_sim_time', 'start_type_description_service')
+
+
+_MOST = 2**31 - 1  # of numbers whose table has no range
 
 
 @dataclass(frozen=True)
@@ -274,7 +277,11 @@ def same(kind: type[Any], name: str, **changes: Any) -> Any:
 
 
 def group(kind: type[Any]) -> Any:
-    """Field of a table that holds another one, whose parameters are ``<field>.<name>``."""
+    """Field of a table that holds another one, whose parameters are ``<field>.<name>``.
+
+    The table may be of another package: fields of it that have but a `meaning` are numbers that
+    are not negative and stay as they are.
+    """
     return field(default_factory=kind, metadata={'group': kind})
 
 
@@ -325,12 +332,21 @@ def entries(kind: type[Any], start: str = '') -> tuple[Entry, ...]:
     """
     found: list[Entry] = []
     for item in fields(kind):
-        if 'entry' in item.metadata:
-            made = item.metadata['entry']
+        what, made = _read(item)
+        if what == 'entry':
             found.append(replace(made, name=made.name or start + item.name))
-        elif 'group' in item.metadata:
-            found += entries(item.metadata['group'], f'{start}{item.name}.')
+        elif what == 'group':
+            found += entries(made, f'{start}{item.name}.')
     return tuple(found)
+
+
+def _read(item: Field[Any]) -> tuple[str, Any]:
+    """Kind of a field, and its entry, table or family."""
+    ((what, made),) = item.metadata.items()
+    if what == 'meaning':
+        default: Any = item.default
+        return 'entry', Entry('', default, f'{made}.', 0, _MOST, read_only=True)
+    return what, made
 
 
 def _families(kind: type[Any]) -> list[Family]:
@@ -477,7 +493,7 @@ def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -
 def _filled(kind: type[S], values: Mapping[str, Any], start: str) -> S:
     made: dict[str, Any] = {}
     for item in fields(kind):  # type: ignore[arg-type]
-        ((what, meaning),) = item.metadata.items()
+        what, meaning = _read(item)
         if what == 'group':
             made[item.name] = _filled(meaning, values, f'{start}{item.name}.')
         elif what == 'family':

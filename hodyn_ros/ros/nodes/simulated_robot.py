@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -43,7 +43,6 @@ from hodyn_ros.ros.base.parameters import (
 )
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.simulation.imperfections import Imperfections
-from hodyn_ros.simulation.mjcf import INTEGRATORS
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
 from hodyn_ros.streams.inputs import ELASTIC_STATE
@@ -59,28 +58,6 @@ _entry = partial(entry, read_only=True)
 _same = partial(same, NodeSettings, read_only=True)
 
 
-def _noise(description: str) -> Any:
-    return _entry(0.0, description, 0.0, 1e6)
-
-
-@dataclass(frozen=True)
-class SensorSettings:
-    """What the encoders make of the state, see `hodyn_ros.simulation.sampling.Sensors`."""
-
-    position_noise: float = _noise('Standard deviation on q [rad, m].')
-    velocity_noise: float = _noise('Standard deviation on dq/dt [rad/s, m/s].')
-    motor_position_noise: float = _noise('Standard deviation on theta.')
-    motor_velocity_noise: float = _noise('Standard deviation on dtheta/dt.')
-    resolution: float = _noise('Step of the encoders of q; 0: none.')
-    motor_resolution: float = _noise('Step of the encoders of theta; 0: none.')
-    delay: int = _entry(0, 'Samples by which measurements are older than stamped.', 0, 1000)
-    seed: int = _entry(0, 'Seed of the noise.', 0, 2**31 - 1)
-    velocity_filter: float = _noise('Low pass of velocities by differences [s].')
-    torque_noise: float = _noise(
-        'Standard deviation on the torque of the springs [N m, N].'
-    )
-
-
 @dataclass(frozen=True)
 class SimulationSettings:
     """Parameters of the simulated robot."""
@@ -93,7 +70,6 @@ class SimulationSettings:
     )
     sample_period: float = _entry(1e-3, 'Time between two samples [s].', 1e-5, 1.0)
     time_step: float = _entry(1e-4, 'Time step of the integration [s].', 1e-7, 0.1)
-    integrator: str = _entry('RK4', 'Integrator of MuJoCo.', choices=INTEGRATORS)
     start_time: float = _entry(1.0, 'Simulated time of the first sample [s].', 0.0, 1e9)
     publish_clock: bool = _entry(
         True,
@@ -108,11 +84,8 @@ class SimulationSettings:
         1e-3,
         3600.0,
     )
-    end_stops: bool = _entry(
-        True, 'Joints go no farther than the limits of their positions.'
-    )
     command_delay: int = _entry(0, 'Samples after which a command takes effect.', 0, 1000)
-    sensors: SensorSettings = group(SensorSettings)
+    sensors: Sensors = group(Sensors)
     diagnostics_period: float = _same('diagnostics_period')
     initial_position: Values = per_joint(
         POSITION, 'Position at the start of joint {joint} [rad, m].', -1e6, 1e6
@@ -124,18 +97,13 @@ class SimulationSettings:
     imperfections: Values = family(
         'imperfections',
         {
-            item.name: Entry('', item.metadata['default'], item.metadata['meaning'] + '.')
+            item.name: Entry(
+                '', getattr(Imperfections, item.name), f'{item.metadata["meaning"]}.'
+            )
             for item in fields(Imperfections)
         },
         of_all=True,
     )
-
-
-class _Report(NamedTuple):
-    """When a report was made [ns], and how many samples there were."""
-
-    time: int
-    samples: int
 
 
 class SimulatedRobot(RobotNode[SimulationSettings]):
@@ -154,9 +122,8 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         self._simulated = self._failure = ''  # description, why the simulation has ended
         self._counts: Counter[str] = Counter()
         self._torque: Array | None = None
-        self._reported: _Report | None = None
-        self._slow = ''  # what did not keep up in the latest report
-        self._last_command = 0
+        self._reported = (0.0, 0)  # time and samples of the latest report
+        self._last_command = 0.0
         self._start = 0  # time of the first sample [ns]
         self._period = round(settings.sample_period * NANOSECONDS)
         self._joint_publisher = self.advertise(JointState, 'joint_states')
@@ -209,17 +176,15 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             model,
             actuators,
             settings.time_step,
-            settings.integrator,
             imperfections=imperfections,
-            end_stops=settings.end_stops,
+            end_stops=True,
         )
-        sensors = Sensors(**asdict(settings.sensors))
-        robot = SampledPlant(plant, settings.sample_period, sensors, settings.command_delay)
+        robot = SampledPlant(
+            plant, settings.sample_period, settings.sensors, settings.command_delay
+        )
         # By default a joint is where the plant begins, or at the limit that is closest to it.
-        names, position = (
-            model.joint_names,
-            np.clip(plant.q, model.limits.lower, model.limits.upper),
-        )
+        names, limits = model.joint_names, model.limits
+        position = np.clip(plant.q, limits.lower, limits.upper)
         for joint, value in joint_values(
             POSITION, settings.initial_position, names
         ).items():
@@ -327,7 +292,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
                 'that it answers.'
             )
         self._torque = torque
-        self._last_command = time.monotonic_ns()
+        self._last_command = time.monotonic()
         self._counts['commands'] += 1
         self._advance(robot)
 
@@ -338,10 +303,12 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         counts, robot = self._counts, self._robot
         inputs = {topic: self.diagnostics.input(topic) for topic in (DESCRIPTION, COMMAND)}
         values: dict[str, object] = {'commands': counts['commands']}
+        factor = None
         if robot is not None:
             values['samples'] = robot.count
             values['simulated time [s]'] = self._stamp(robot) / NANOSECONDS
-            values['real-time factor'] = self._real_time_factor(robot)
+            factor = self._real_time_factor(robot)
+            values['real-time factor'] = '' if factor is None else f'{factor:.3g}'
         values['samples without a command'] = counts['samples without a command']
         refused = sum((item.refused for item in inputs.values()), Counter[str]())
         values.update((f'refused: {kind}', refused[kind]) for kind in sorted(refused))
@@ -350,32 +317,19 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             for topic, item in inputs.items()
             if item.last_error
         )
-        status = self.diagnostics.status('simulation', *self._level(), values)
+        status = self.diagnostics.status('simulation', *self._level(factor), values)
         status.hardware_id = self.get_fully_qualified_name()
         return [status]
 
-    def _real_time_factor(self, robot: SampledPlant) -> str:
-        """Simulated time per real time since the report before, as text; empty if not known.
+    def _real_time_factor(self, robot: SampledPlant) -> float | None:
+        """Simulated time per real time since the report before; None while brakes hold."""
+        (before, samples), now = self._reported, time.monotonic()
+        self._reported = now, robot.count
+        if not samples or self._torque is None:
+            return None
+        return (robot.count - samples) * robot.period / (now - before)
 
-        It also notes what is too slow, and says so when it begins.
-        """
-        latest = _Report(time.monotonic_ns(), robot.count)
-        before, self._reported = self._reported, latest
-        was_slow, self._slow = self._slow, ''
-        if before is None or not before.samples or self._torque is None:
-            return ''  # the brakes held the robot
-        count, elapsed = latest.samples - before.samples, latest.time - before.time
-        factor = count * self._period / elapsed
-        if factor < SLOW:
-            self._slow = (
-                f'The robot moves at {factor:.2g} of real time: every sample waits for its '
-                'command.'
-            )
-            if not was_slow:
-                self.get_logger().warning(self._slow)
-        return f'{factor:.3g}'
-
-    def _level(self) -> tuple[bytes, str]:
+    def _level(self, factor: float | None) -> tuple[bytes, str]:
         if self._failure:
             return DiagnosticStatus.ERROR, f'The simulation has ended: {self._failure}'
         if self._clock_publisher is not None:
@@ -392,14 +346,15 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             return DiagnosticStatus.WARN, 'Waiting for a robot description.'
         if self._torque is None:
             return DiagnosticStatus.OK, 'The brakes hold the robot until the first command.'
-        silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
+        silence = time.monotonic() - self._last_command
         if silence > self.settings.command_timeout:
-            return (
-                DiagnosticStatus.STALE,
-                f'No command for {silence:.1f} s; the last one is held.',
+            text = f'No command for {silence:.1f} s; the last one is held.'
+            return DiagnosticStatus.STALE, text
+        if factor is not None and factor < SLOW:
+            return DiagnosticStatus.WARN, (
+                f'The robot moves at {factor:.2g} of real time: every sample waits for its '
+                'command.'
             )
-        if self._slow:
-            return DiagnosticStatus.WARN, self._slow
         return DiagnosticStatus.OK, 'The robot moves as commanded.'
 
 
