@@ -8,8 +8,8 @@ both. The ratio to the relay is what the node adds to rclpy and the middleware, 
 
 Motions are within and beyond the limits; then what is taken while nothing comes; then beside
 clients of the service and a process that never pauses; then the rate from which on samples are
-left out. What the node says of itself in its diagnostics stands beside: how late it was, and how
-many samples it left out for newer ones. (The relay leaves samples out in the same way.)
+left out. What the node says of itself in its diagnostics stands beside: how many samples it left
+out for newer ones. (The relay leaves samples out in the same way.)
 """
 
 from __future__ import annotations
@@ -99,8 +99,6 @@ class Stream(NamedTuple):
     """Time of a processor that the process of the contestant took [s]."""
     left_out: int
     """Samples that the node says to have left out."""
-    lateness: list[tuple[float, float]]
-    """Its p50 and p99 in every report of the node [s]."""
 
 
 class Probe:
@@ -201,8 +199,8 @@ class Probe:
         cpu = cpu_time(self.processes[contestant]) - cpu
         latencies = (arrived - sent)[np.isfinite(arrived)]
         reached = (samples - 1) / max(sent[-1] - begin, 1e-9)
-        said = (0, []) if contestant == 'relay' else self._reports()
-        return Stream(latencies, samples - len(latencies), reached, cpu, *said)
+        said = 0 if contestant == 'relay' else self._new_left_out()
+        return Stream(latencies, samples - len(latencies), reached, cpu, said)
 
     def resting(self, contestant: str, seconds: float) -> float:
         """Share of a processor that a contestant takes while nothing is sent."""
@@ -211,9 +209,9 @@ class Probe:
         time.sleep(seconds)
         return (cpu_time(pid, with_children=True) - before) / seconds
 
-    def _reports(self) -> tuple[int, list[tuple[float, float]]]:
-        """Wait for the next report; return samples left out since the last call, and lateness."""
-        lateness, before = [], self._left_out
+    def _new_left_out(self) -> int:
+        """Samples left out since the last call, by the next report."""
+        before = self._left_out
         now = self._node.get_clock().now().nanoseconds
         stamp, deadline = 0, time.monotonic() + TIMEOUT
         while stamp < now:
@@ -227,10 +225,7 @@ class Probe:
                     stamp = Time.from_msg(message.header.stamp).nanoseconds
                     values = {item.key: item.value for item in status.values}
                     self._left_out = int(values['left out'])
-                    late = [values[f'lateness p{share} [ms]'] for share in (50, 99)]
-                    if all(late):  # empty: nothing came
-                        lateness.append((1e-3 * float(late[0]), 1e-3 * float(late[1])))
-        return self._left_out - before, lateness
+        return self._left_out - before
 
     def _is_ready(self, subscription: object, seconds: float) -> bool:
         wait_set = self._wait_set
@@ -342,9 +337,6 @@ class Latency(NamedTuple):
     """Of a sample."""
     left_out: int
     """What the node says; 0 for the relay."""
-    late50: float
-    """Median of its reports; NaN for the relay."""
-    late99: float
 
     def ratios(self, relay: Latency, *names: str) -> list[str]:
         """Quotients to the relay."""
@@ -375,12 +367,10 @@ def latencies(
             shares = [np.nan] * 4
             if len(values):
                 shares = np.percentile(values, (50.0, 99.0, 99.9, 100.0)).tolist()
-            late = [pair for stream in found for pair in stream.lateness]
             row = Latency(
                 *(contestant, rate, samples, lost, *shares),
                 sum(stream.cpu for stream in found) / samples,
                 sum(stream.left_out for stream in found),
-                *np.median(late or [(np.nan, np.nan)], axis=0),
             )
             rows.setdefault(rate, []).append(row)
     return rows
@@ -454,13 +444,12 @@ def busy_rows(
         for row in (relay, *nodes):
             said = [
                 *row.ratios(relay, 'p50', 'p99'),
-                *map(_microseconds, (row.late50, row.late99)),
                 str(row.left_out),
             ]
             times = map(_microseconds, (row.p50, row.p99, row.largest))
             share = f'{100 * row.lost / row.samples:.2g} %'
             rows.append([load, f'{rate} Hz', row.contestant, *times, share])
-            rows[-1] += [*(said if row is not relay else [''] * 5), took]
+            rows[-1] += [*(said if row is not relay else [''] * 3), took]
     return rows
 
 
@@ -484,7 +473,7 @@ def measure(size: Size) -> list[Table]:
         for name, (rate, end) in sustained.items()
     ]
     busy_header = ['beside', 'rate', '', 'p50', 'p99', 'largest', 'unanswered']
-    busy_header += ['p50 / relay', 'p99 / relay', 'late p50', 'late p99', 'left out']
+    busy_header += ['p50 / relay', 'p99 / relay', 'left out']
     return [
         idle_table(idle),
         Table(

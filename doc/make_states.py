@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from hodyn_ros.streams import motion_stream, supervisor
+from hodyn_ros.streams import motion_stream
 
 FOLDER = Path(__file__).parent
 Transitions = Mapping[tuple[str, str], str]
@@ -27,14 +27,6 @@ STREAM = {
     'following': (460, 230),
     'stopping': (460, 410),
     'lost': (830, 230),
-}
-SUPERVISOR = {
-    'silent': (100, 230),
-    'following': (430, 230),
-    'stopping on the path': (430, 50),
-    'floating': (430, 410),
-    'leaving the path': (810, 230),
-    'suspended': (810, 410),
 }
 BENDS = {('joining', 'stopping'): 420}
 
@@ -135,10 +127,6 @@ def pages() -> dict[Path, str]:
     return {
         FOLDER / 'stream_states.inc': table(transitions),
         FOLDER / 'images' / 'stream_states.svg': picture(drawn, STREAM),
-        FOLDER / 'supervisor_states.inc': table(supervisor.TRANSITIONS),
-        FOLDER / 'images' / 'supervisor_states.svg': picture(
-            supervisor.TRANSITIONS, SUPERVISOR
-        ),
     }
 
 

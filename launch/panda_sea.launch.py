@@ -8,13 +8,14 @@ and a robot with the topics elastic_state and motor_command takes its place.
 
 from pathlib import Path
 
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
-from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
-
-from hodyn_ros.launching import REQUIRED, refuse_missing, switch
+from hodyn_ros.launching import (
+    REQUIRED,
+    description,
+    file_of,
+    launch_description,
+    node,
+    switch,
+)
 
 SHARE = Path(__file__).resolve().parent.parent
 
@@ -56,72 +57,42 @@ ARGUMENTS = (
 )
 
 
-def start_nodes(context):
-    """Start the nodes once the values of the arguments are known."""
-    value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
-    refuse_missing(value, 'description_file', 'params_file', 'limits_file')
-    wanted = {
-        name: switch(name, value[name])
-        for name in ('simulation', 'demo', 'robot_state_publisher')
-    }
+def start_nodes(value):
+    """Make the nodes."""
+    files = [file_of(value, 'params_file'), description(file_of(value, 'description_file'))]
+    limits, simulation = file_of(value, 'limits_file'), switch(value, 'simulation')
     namespace = value['namespace'].strip('/')
-    with open(value['description_file'], encoding='utf-8') as file:
-        description = {'robot_description': ParameterValue(file.read(), value_type=str)}
     # The simulated robot makes the time that the others follow; another robot makes another one.
-    time = {'use_sim_time': wanted['simulation']}
+    time = {'use_sim_time': simulation}
     clock = '/' + (
         value['clock'].strip('/') or '/'.join(filter(None, (namespace, 'clock')))
     )
+    clocks = [('/clock', clock)] if clock != '/clock' else []
     # Commands and measurements answer each other: none of them may get lost.
     measured = '/'.join(filter(None, (namespace, 'elastic_state')))
     control = {f'qos_overrides./{measured}.subscription.reliability': 'reliable'}
     if value['controller']:
         control['controller'] = value['controller']
-    files = [value['params_file']]
-
-    def node(executable, parameters, remappings=(), package='hodyn_ros'):
-        return Node(
-            package=package,
-            executable=executable,
-            namespace=value['namespace'],
-            parameters=parameters,
-            remappings=[*remappings, *([('/clock', clock)] if clock != '/clock' else ())],
-            output='screen',
-            on_exit=Shutdown() if switch('required', value['required']) else None,
-        )
-
     nodes = [
-        node('hodyn_node', [value['limits_file'], *files, description, time]),
+        node(value, 'hodyn_node', [limits, *files, time], clocks),
         node(
+            value,
             'flatness_controller',
-            [*files, description, time, control],
-            [('~/motor_command', 'motor_command')],
+            [*files, time, control],
+            [('~/motor_command', 'motor_command'), *clocks],
         ),
     ]
-    if wanted['simulation']:
-        own = {'use_sim_time': False}
-        nodes.append(node('simulated_robot', [*files, description, own]))
-    if wanted['demo']:
-        nodes.append(node('reference_publisher', [time]))
-    if wanted['robot_state_publisher']:
+    if simulation:
         nodes.append(
-            node(
-                'robot_state_publisher',
-                [description, time],
-                package='robot_state_publisher',
-            )
+            node(value, 'simulated_robot', [*files, {'use_sim_time': False}], clocks)
         )
+    if switch(value, 'demo'):
+        nodes.append(node(value, 'reference_publisher', [time], clocks))
+    if switch(value, name := 'robot_state_publisher'):
+        nodes.append(node(value, name, [files[1], time], clocks, package=name))
     return nodes
 
 
 def generate_launch_description():
     """Declare the arguments; see `ros2 launch hodyn_ros panda_sea.launch.py --show-args`."""
-    return LaunchDescription(
-        [
-            *(
-                DeclareLaunchArgument(name, default_value=default, description=description)
-                for name, default, description in ARGUMENTS
-            ),
-            OpaqueFunction(function=start_nodes),
-        ]
-    )
+    return launch_description(ARGUMENTS, start_nodes)

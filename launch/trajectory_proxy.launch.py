@@ -3,18 +3,10 @@
 It needs a running hodyn_node (hodyn.launch.py) and the package control_msgs.
 """
 
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
-from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
-
-from hodyn_ros.launching import REQUIRED, refuse_missing, switch
+from hodyn_ros.launching import COMMON, file_of, launch_description, node, switch
 
 ARGUMENTS = (
-    ('params_file', '', 'Parameter file of the node.'),
-    REQUIRED,
-    ('namespace', '', 'Namespace of the node.'),
-    ('use_sim_time', 'false', 'Use the time of the topic /clock.'),
+    *COMMON,
     (
         'controller',
         '',
@@ -39,37 +31,15 @@ TEXTS = ('controller', 'retime_service', 'timing')
 SWITCHES = ('slower_only', 'drop_standstills', 'efforts')
 
 
-def start_node(context):
-    """Start the node once the values of the arguments are known."""
-    value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
-    # ROS would only warn of a parameter file that does not exist.
-    refuse_missing(value, *filter(value.get, ('params_file',)))
-    # The arguments win over the parameter file, but only where they are given.
+def start_node(value):
+    """Make the node; arguments that are given win over the parameter file."""
     parameters = {name: value[name] for name in TEXTS if value[name]}
     for name in ('use_sim_time', *SWITCHES):
         if value[name]:
-            parameters[name] = switch(name, value[name])
-    return [
-        Node(
-            package='hodyn_ros',
-            executable='trajectory_proxy',
-            namespace=value['namespace'],
-            parameters=([value['params_file']] if value['params_file'] else [])
-            + [parameters],
-            output='screen',
-            on_exit=Shutdown() if switch('required', value['required']) else None,
-        )
-    ]
+            parameters[name] = switch(value, name)
+    return [node(value, 'trajectory_proxy', [file_of(value, 'params_file'), parameters])]
 
 
 def generate_launch_description():
     """Declare the arguments; `ros2 launch` shows them with --show-args."""
-    return LaunchDescription(
-        [
-            *(
-                DeclareLaunchArgument(name, default_value=default, description=description)
-                for name, default, description in ARGUMENTS
-            ),
-            OpaqueFunction(function=start_node),
-        ]
-    )
+    return launch_description(ARGUMENTS, start_node)

@@ -1,11 +1,6 @@
 """Launch the view of a robot whose hodyn_node runs: `hodyn view ROBOT --live`."""
 
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
-from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
-
-from hodyn_ros.launching import REQUIRED, switch
+from hodyn_ros.launching import REQUIRED, launch_description, node, switch
 
 ARGUMENTS = (
     ('robot', 'panda', 'File or name of the robot, as for the command hodyn.'),
@@ -21,37 +16,19 @@ ARGUMENTS = (
 REMAPPED = ('joint_states', 'joint_motion')
 
 
-def start_node(context):
-    """Start the command once the values of the arguments are known."""
-    value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
+def start_node(value):
+    """Make the command."""
     arguments = ['view', value['robot'], '--live']
     for name in ('config', 'output'):
         if value[name]:
             arguments += [f'--{name}', value[name]]
-    if switch('serve', value['serve']):
+    if switch(value, 'serve'):
         arguments.append('--serve')
-    return [
-        Node(
-            package='hodyn_ros',
-            executable='hodyn',
-            # What launch adds are arguments of ROS.
-            arguments=[*arguments, '--'],
-            namespace=value['namespace'],
-            remappings=[(topic, value[topic]) for topic in REMAPPED],
-            output='screen',
-            on_exit=Shutdown() if switch('required', value['required']) else None,
-        )
-    ]
+    remappings = [(topic, value[topic]) for topic in REMAPPED]
+    # What launch adds are arguments of ROS.
+    return [node(value, 'hodyn', (), remappings, arguments=[*arguments, '--'])]
 
 
 def generate_launch_description():
     """Declare the arguments; `ros2 launch` shows them with --show-args."""
-    return LaunchDescription(
-        [
-            *(
-                DeclareLaunchArgument(name, default_value=default, description=description)
-                for name, default, description in ARGUMENTS
-            ),
-            OpaqueFunction(function=start_node),
-        ]
-    )
+    return launch_description(ARGUMENTS, start_node)

@@ -8,6 +8,7 @@ motors. `StateObserver` estimates velocities and external torques.
 """
 
 from hodyn_ros.control.controller import Controller, warm_up
+from hodyn_ros.control.guarded import GuardedController
 from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
@@ -38,6 +39,7 @@ __all__ = [
     'FeedForwardController',
     'FlatnessController',
     'GravityCompensation',
+    'GuardedController',
     'Guards',
     'InteractionController',
     'JointImpedance',

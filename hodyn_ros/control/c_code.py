@@ -106,17 +106,19 @@ typedef struct {
     long gated; /* positions so far that could not be true */
     int reason; /* why the robot has been stopped and is held; 0: it follows */
     int joint; /* of the reason; of motors 0 to ${last} as well; -1: of none */
-    int is_running, has_command, begins, beyond, repeated, runaway;
+    int is_running, has_command, begins, beyond, repeated, runaway, floats, moves;
 } ${name}_controller;
 
 /* Forget everything: to be called first. The next measurement begins anew. */
 void ${name}_controller_reset(${name}_controller *controller);
 
-/* Bring the motors to rest from now on and hold them, as beyond a bound. */
+/* Bring the motors to rest from now on and hold them, as beyond a bound; without a measurement,
+ * and again behind a gap, where the next one finds them.
+ */
 void ${name}_controller_stop(${name}_controller *controller);
 
 /* Let a robot that has been stopped do what is wanted again. Returns 1, and does nothing, if its
- * motors still move, its positions cannot be true, or it has run away.
+ * motors still move, its positions cannot be true or are beyond a bound, or it has run away.
  */
 int ${name}_controller_release(${name}_controller *controller);
 
@@ -299,12 +301,10 @@ static void tell(${name}_controller *c)
     }
 }
 
-/* Mass matrix a delay later. */
-static void stop(${name}_controller *c, const double *mass, int reason, int joint)
+/* Bring motors to rest from where they are measured; torque before, mass matrix a delay later. */
+static void hold_here(${name}_controller *c, const double *mass, const double *before, int touches)
 {
     double torque[N];
-    c->reason = reason;
-    c->joint = joint;
     c->beyond = 0;
     c->limited_for = c->stopped_for = 0.0;
     memset(c->stopping, 0, sizeof(c->stopping));
@@ -316,7 +316,7 @@ static void stop(${name}_controller *c, const double *mass, int reason, int join
         c->damping[i] = smaller(2.0 * $holding * moved,
                                 smaller($most_turned * $holding, $most_damping / $T) * turned);
         c->stiffness[i] = smaller($holding * $holding * moved, $holding * c->damping[i]);
-        if (FLOATS[reason]) c->stiffness[i] = 0.0;
+        if (c->floats) c->stiffness[i] = 0.0;
         c->spring_damping[i] = 0.0;
         if (is_elastic) {
             const double fast = sqrt(STIFFNESS[i] * (1.0 / link + 1.0 / turned));
@@ -326,7 +326,7 @@ static void stop(${name}_controller *c, const double *mass, int reason, int join
         /* The low passes begin with what is known, a sample before. */
         const double theta = c->measured[is_elastic * N + i], turning = speed - c->links[N + i];
         c->stopping[i] = theta;
-        if (reason != ${UPPER}_EXTERNAL_TORQUE)
+        if (!touches)
             c->stopping[N + i] = larger(-SPEED[i], smaller(speed, SPEED[i]));
         c->stopping[2 * N + i] = theta - $T * speed;
         c->stopping[3 * N + i] = speed;
@@ -334,13 +334,20 @@ static void stop(${name}_controller *c, const double *mass, int reason, int join
         c->stopping[5 * N + i] = turning;
     }
     hold_motors(c, 0.0, torque);
-    for (int i = 0; i < N; ++i) {
-        const double before = c->has_command ? c->command[i] : c->acting[i];
-        c->stopping[6 * N + i] = before - torque[i];
-    }
+    for (int i = 0; i < N; ++i) c->stopping[6 * N + i] = before[i] - torque[i];
     c->driven = 0.0;
     for (int i = 0; i < N * N; ++i)
         c->driven -= $run_up * c->links[N + i / N] * mass[i] * c->links[N + i % N];
+}
+
+static void stop(${name}_controller *c, const double *mass, int reason, int joint)
+{
+    c->reason = reason;
+    c->joint = joint;
+    c->floats = FLOATS[reason];
+    if (mass)
+        hold_here(c, mass, c->has_command ? c->command : c->acting,
+                  reason == ${UPPER}_EXTERNAL_TORQUE);
 }
 
 /* Stop the robot if it is beyond a bound. */
@@ -384,16 +391,21 @@ void ${name}_controller_reset(${name}_controller *controller)
 void ${name}_controller_stop(${name}_controller *controller)
 {
     ${name}_controller ahead;
-    if (controller->is_running && !look_ahead(controller, &ahead))
+    if (!controller->is_running)
+        stop(controller, NULL, ${UPPER}_ASKED, -1);
+    else if (!look_ahead(controller, &ahead))
         stop(controller, ahead.mass, ${UPPER}_ASKED, -1);
 }
 
 int ${name}_controller_release(${name}_controller *controller)
 {
-    if (controller->runaway) return 1;
-    for (int i = 0; i < 2 * N && controller->reason; ++i)
+    if (controller->runaway || (controller->reason && !controller->is_running)) return 1;
+    for (int i = 0; i < 2 * N && controller->reason; ++i) {
+        const double q = controller->links[i % N];
         if (!(fabs(controller->motors[N + i % N]) <= $at_rest)
-            || controller->gated_since[i] >= $most_gated) return 1;
+            || controller->gated_since[i] >= $most_gated
+            || !(q >= LOWEST[i % N] && q <= HIGHEST[i % N])) return 1;
+    }
     controller->reason = ${UPPER}_FOLLOWS;
     controller->joint = -1;
     memset(controller->doubted, 0, sizeof(controller->doubted));
@@ -446,18 +458,21 @@ $evaluate
     ${name}_controller c = *controller, ahead, before;
     const size_t row = sizeof(double[N]);
     double wanted[N], last[2 * N], now[2 * N];
-    int reason = 0, joint = -1, failed = 0, samples = 1, slipped = -1, found = 1;
+    int reason = 0, joint = -1, failed = 0, samples = 1, slipped = -1, found = 1, moves = c.moves;
+    int begins_anew;
     if (!all_finite($rows * N, desired)) return 1;
     if (spring_torque && !all_finite(N, spring_torque)) return 1;
     if (c.has_command && !(elapsed > 0.0)) {
         memcpy(torque, c.command, row);
         return 5;
     }
+    c.moves = 0;
+    for (int i = N; i < $rows * N && !c.moves; ++i) c.moves = desired[i] != 0.0;
+    moves = moves || c.moves;
     if ($guarded && c.is_running && elapsed > $max_gap) {
         forget(&c);
         begin(&c);
-        for (int i = N; i < $rows * N && !reason; ++i)
-            if (desired[i] != 0.0) reason = ${UPPER}_GAP;
+        if (moves) reason = ${UPPER}_GAP;
     }
     if (c.is_running && elapsed > ($most_bridged + 0.5) * $T) forget(&c);
     memcpy(last, c.measured, sizeof(last));
@@ -473,8 +488,7 @@ $evaluate
     if (found > $most_found) {
         forget(&c);
         if ($guarded) begin(&c);
-        for (int i = N; i < $rows * N && $guarded; ++i)
-            if (desired[i] != 0.0) reason = ${UPPER}_GAP;
+        if ($guarded && moves) reason = ${UPPER}_GAP;
     } else if (found > 1) {
         elapsed = found * $T;
     }
@@ -488,6 +502,7 @@ $evaluate
         return 1;
     }
     if (!found) samples = 0;
+    begins_anew = !c.is_running;
     memcpy(now, c.measured, sizeof(now));
     for (int k = 1; k < samples && !failed; ++k) {
         for (int i = 0; i < 2 * N; ++i)
@@ -515,6 +530,7 @@ $evaluate
     }
     if (!failed) failed = look_ahead(&c, &ahead);
     if (failed) return failed;
+    if (begins_anew && c.reason) hold_here(&c, ahead.mass, c.acting, 0);
     if (!found) {
         c.repeated = 0;
         c.runaway = ${UPPER}_SILENCE;

@@ -43,7 +43,7 @@ CONTACT = 'max_external_torque'
 """The bound of a robot that has met something."""
 
 # Bounds of torques that are not given, by the largest torque of the motors of a joint.
-_EXTERNAL, _DRIVE = 1.0, 0.5
+EXTERNAL, DRIVE = 1.0, 0.5
 # Bandwidth of the law that holds [rad/s], at most this part of the sampling rate; the largest
 # damping by the inertia of a motor and the sample time.
 _HOLDING, _SLOWEST, MOST_DAMPING = 20.0, 0.02, 0.3
@@ -230,13 +230,11 @@ def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) ->
         per_joint('max_tracking_error', error, n, np.inf),
         per_joint(
             'max_external_torque',
-            _EXTERNAL * torque if external is None else external,
+            EXTERNAL * torque if external is None else external,
             n,
             np.inf,
         ),
-        per_joint(
-            'max_drive_error', _DRIVE * torque if drive is None else drive, n, np.inf
-        ),
+        per_joint('max_drive_error', DRIVE * torque if drive is None else drive, n, np.inf),
     ]
     margin = guards.position_margin
     return Bounds(

@@ -155,26 +155,6 @@ class Law(ABC):
         """Motor torques within the limits, shape (m,) [N m] or [N]; see `evaluate`."""
         return self.evaluate(desired, *measured, **more).torque
 
-    def note(  # noqa: B027
-        self,
-        torque: Array,
-        q: ArrayLike,
-        qd: ArrayLike | None,
-        theta: ArrayLike,
-        thetad: ArrayLike | None,
-        spring_torque: ArrayLike | None = None,
-        elapsed: float | None = None,
-    ) -> None:
-        """Note a measurement that another law has answered.
-
-        Parameters
-        ----------
-        torque : ndarray, shape (m,)
-            The answer [N m] or [N].
-        q, qd, theta, thetad, spring_torque, elapsed
-            See `evaluate`.
-        """
-
     def limit(self, torque: Array) -> None:
         """Bound the torques of the motors.
 
@@ -220,6 +200,17 @@ class Law(ABC):
     def reset(self) -> None:  # noqa: B027
         """Forget everything, also why the robot was stopped; the next measurement begins anew."""
 
+    def unrest(self) -> str:
+        """Why the robot must not move on yet if it has been stopped, in words.
+
+        Returns
+        -------
+        str
+            A motor still moves, a position is beyond its bound or cannot be true, or holding has
+            failed; empty if it may.
+        """
+        return ''
+
     def release(self) -> None:  # noqa: B027
         """Let a robot that has been stopped follow again.
 
@@ -234,76 +225,14 @@ class Law(ABC):
         """Copy of what the next answer depends on besides the next measurement, shape (N,)."""
         return np.empty(0)
 
-    def complete(self, state: Array) -> None:  # noqa: B027
-        """Replace velocities that are not measured by those that the law has estimated.
-
-        Parameters
-        ----------
-        state : ndarray, shape (4, n)
-            q, q', theta, theta', with NaN for what is not measured; is changed.
-        """
-
     def observed(self) -> ObservedState | None:
         """State as it is estimated from the latest measurement; None if it is not."""
-        return None
-
-    @property
-    def external_torque(self) -> Array | None:
-        """Torques on the links that the model lacks, shape (n,) [N m] or [N]; None: not known."""
         return None
 
     @property
     def gated(self) -> int:
         """Measured positions so far that could not be true."""
         return 0
-
-    @property
-    def stands(self) -> str:
-        """Which motor's encoder stands still while its joint moves, in words; empty if none."""
-        return ''
-
-    def trust(self) -> None:  # noqa: B027
-        """Believe the encoders of the motors again, as when a robot that was stopped moves on.
-
-        Raises
-        ------
-        ControlError
-            If what held the robot has made it run away: only `reset` helps then.
-        """
-
-    def spared(self, command: Command, is_held: bool) -> Command:
-        """Command of a robot that has been stopped, as far as the encoders are believed.
-
-        Parameters
-        ----------
-        command : Command
-        is_held : bool
-            Whether it is to rest, and not led by hand: then its links are watched.
-
-        Returns
-        -------
-        Command
-            Motors whose encoders stand still carry the weight alone; all of them if the links have
-            run away, which `reason` then says.
-        """
-        return command
-
-    def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
-        """Which position has not been possible for some samples, in words.
-
-        Parameters
-        ----------
-        q : array-like, shape (n,)
-            Measured last, of the links [rad] or [m].
-        theta : array-like, shape (m,)
-            Measured last, of the motors.
-
-        Returns
-        -------
-        str
-            Empty if all are possible.
-        """
-        return ''
 
 
 def check_actuators(actuators: Actuators) -> None:

@@ -166,10 +166,11 @@ class ObserverController(Law):
         )
         self._beyond, self._limited_for = 0, 0.0
         self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
-        self._driven, self._runaway, self._repeated = np.nan, '', 0
+        self._driven, self._runaway, self._repeated = 0.0, '', 0
         margin = (guards or GUARDS).velocity_margin
         self.too_fast = (1.0 + margin) * self.fastest
         self._last: Command | None = None
+        self._moves = self._floats = False
         self._remark, self._stiffness = '', dict[str, float]()
         self._on_links = t.is_elastic[t.joint] == 0.0
         self._begins, self._left = True, np.zeros(actuators.n_motors)
@@ -235,16 +236,17 @@ class ObserverController(Law):
         if elapsed is not None and not elapsed > 0.0 and self._last is not None:
             text = f'elapsed is {elapsed!r} s, expected a positive time: the torque stays.'
             return self._last._replace(reason=text)
+        moved, self._moves = self._moves, bool(self._desired[1:].any())
         gap = self._behind_gap(elapsed)
         self._observe(q, qd, theta, thetad, spring_torque, elapsed)
         gap = self._behind_missed(q, theta, spring_torque, elapsed) or gap
         if self._is_repeated() and self._last is not None:
             return self._last._replace(reason=self.reason or REPEATED)
         if self.bounds is not None and self.state == FOLLOWING:
-            lost = self.lost(q, theta) if self.observer.is_gating else ''
-            self._judge(self.bounds, lost, gap if self._desired[1:].any() else '')
+            lost = self._lost(q, theta) if self.observer.is_gating else ''
+            self._judge(self.bounds, lost, gap if moved or self._moves else '')
         if self.state == STOPPED:
-            self.reason = self.stands or self._runaway or self.reason
+            self.reason = self._stands or self._runaway or self.reason
             self._last = self._held()
         else:
             self._last = self._with_doubt(self._followed(stiffness))
@@ -256,7 +258,10 @@ class ObserverController(Law):
             return ''
         self.observer.forget()
         self.begin()
-        return f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
+        return (
+            f'While it moved, no measurement was answered for {elapsed:.3g} s (max_gap): none '
+            'came, or the controller was held up.'
+        )
 
     def _behind_missed(
         self,
@@ -296,7 +301,7 @@ class ObserverController(Law):
         spring_torque: ArrayLike | None,
         elapsed: float | None,
     ) -> None:
-        """Give the observer a measurement.
+        """Give the observer a measurement; the first one is where a stopped robot is held.
 
         Raises
         ------
@@ -313,6 +318,8 @@ class ObserverController(Law):
             if reason:
                 observer.forget()
                 raise ControlError(reason)
+            if self.state == STOPPED:
+                self._hold_here(observer.acting)
 
     def _with_doubt(self, command: Command) -> Command:
         """Command that also tells what the observer sees of a delay or noise that is wrong."""
@@ -359,7 +366,7 @@ class ObserverController(Law):
             values[2] = self._back @ (self._desired - remaining) - links[0]
         values[4] = t.by_joint(t.turns * motors[3])
         found = BeyondBound('max_gap', gap) if gap else None
-        lost = self.stands or lost
+        lost = self._stands or lost
         found = BeyondBound('measurements', lost) if lost else found
         beyond = bounds.violation(values)
         self._beyond = self._beyond + 1 if beyond else 0
@@ -374,8 +381,8 @@ class ObserverController(Law):
             text = f'{found.text} The robot gives way.' if floats else found.text
             self.stop(text, floats, touches)
 
-    def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
-        """Which position has not been possible for some samples, in words; see `Law.lost`.
+    def _lost(self, q: ArrayLike, theta: ArrayLike) -> str:
+        """Which position has not been possible for some samples, in words; empty if none.
 
         Positions that were measured last are then taken for those of a robot at rest, if they may
         be.
@@ -394,7 +401,7 @@ class ObserverController(Law):
         )
 
     @property
-    def stands(self) -> str:
+    def _stands(self) -> str:
         """Which motor's measured position stands still while it turns, in words; empty if none."""
         if not self.observer.doubted.any():
             return ''
@@ -412,6 +419,8 @@ class ObserverController(Law):
     def stop(self, reason: str, floats: bool = False, touches: bool = False) -> None:
         """Bring the motors to rest from now on, whatever is wanted.
 
+        Without a measurement, and again behind a gap, the next one is where they come to rest.
+
         Parameters
         ----------
         reason : str
@@ -422,19 +431,33 @@ class ObserverController(Law):
             Whether the robot has met something, into which a stop must not go on: the motors are
             to rest where they are, without a way on which they slow down.
         """
+        self.state, self.reason, self._floats = STOPPED, reason, floats
+        if not self.observer.is_new:
+            acting = self.observer.acting if self._last is None else self._last.torque
+            self._hold_here(acting, touches)
+
+    def _hold_here(self, before: Array, touches: bool = False) -> None:
+        """Bring the motors to rest from where they are measured.
+
+        Parameters
+        ----------
+        before : ndarray, shape (m,)
+            Torque from which that of holding goes on [N m] or [N].
+        touches : bool
+            As of `stop`.
+        """
         observer, t = self.observer, self.observer.transmission
         links, motors = observer.present
         fastest = self.fastest[t.joint]
-        self.state, self.reason, observer.is_wary = STOPPED, reason, True
+        observer.is_wary = True
         self._beyond, self._limited_for, self._stopped_for = 0, 0.0, 0.0
         stiffness = observer.springs.stiffness
         self.holding = holding(t, observer.mass, stiffness, self.sample_period)
-        if floats:
+        if self._floats:
             self.holding = self.holding._replace(stiffness=0.0 * self.holding.stiffness)
         theta, rest = self._motor_positions(), self._stopping
         speed = np.where(self._on_links, links[1, t.joint], motors[1])
         turning = speed - links[1, t.joint]
-        before = self._last.torque if self._last is not None else observer.acting
         # The low passes begin with what is known, a sample before.
         T, deflection = self.sample_period, theta - observer.measured[0][t.joint]
         rest[0], rest[1] = theta, 0.0 if touches else np.clip(speed, -fastest, fastest)
@@ -452,7 +475,7 @@ class ObserverController(Law):
         torque = self._holding_torque(self._stopped_for)
         self._stopping[6] *= self.holding.fading
         if self._run_away():
-            self.reason = self.stands or RUNAWAY
+            self.reason = self._stands or RUNAWAY
             torque = self._holding_torque(self._stopped_for)
         self.observer.apply(torque, 0.0)
         return Command(torque, torque.copy(), self.reason)
@@ -476,32 +499,6 @@ class ObserverController(Law):
             return False
         self._runaway = RUNAWAY
         return True
-
-    def spared(self, command: Command, is_held: bool) -> Command:
-        """Command of a robot that has been stopped; see `Law.spared`."""
-        observer, t, weight = self.observer, self.observer.transmission, self._weight()
-        doubted = observer.doubted > 0.0
-        if np.isnan(self._driven):
-            self._driven, self._stopped_for = self._owed(), 0.0
-        self._stopped_for += self.sample_period
-        power = (command.torque - weight) * observer.present[0][1, t.joint]
-        self._driven += self.sample_period * power[~doubted].sum()
-        if is_held:
-            self._run_away()
-        if self._runaway:
-            doubted[:] = True
-        if not doubted.any():
-            return command
-        limits = self.torque_limits
-        torque = np.where(doubted, np.clip(weight, -limits, limits), command.torque)
-        return Command(torque, torque.copy(), self._runaway or command.reason)
-
-    def trust(self) -> None:
-        """Believe the encoders of the motors again; see `Law.trust`."""
-        if self._runaway:
-            raise ControlError(self._runaway)
-        self.observer.is_wary = False
-        self.observer.doubted[:], self._driven, self._beyond = 0.0, np.nan, 0
 
     def _weight(self) -> Array:
         """Torques of the motors (m,) that carry the weight where the links are measured."""
@@ -562,32 +559,42 @@ class ObserverController(Law):
         positions: Array = np.where(self._on_links, q[joint], theta)
         return positions
 
+    def unrest(self) -> str:
+        """Why the robot must not move on yet if it has been stopped; see `Law.unrest`."""
+        observer, t = self.observer, self.observer.transmission
+        if self._runaway:
+            return 'the motors could not bring it to rest.'
+        if observer.is_new:
+            return 'it has not been measured since.'
+        if (observer.gated_since >= MOST_GATED).any():
+            return 'its measured positions cannot be true.'
+        links, motors = observer.present
+        # Links may still ring on their springs: a law that follows damps that.
+        speed = np.where(self._on_links, links[1, t.joint], motors[1])
+        i = int(np.abs(speed).argmax())
+        if not abs(speed[i]) <= AT_REST:
+            return f'motor {self.actuators.motor_names[i]} still moves at {speed[i]:.3g}.'
+        values = np.zeros((len(QUANTITIES), self.model.n_joints))
+        values[0] = links[0]
+        beyond = self.bounds and self.bounds.violation(values)
+        return beyond.text if beyond else ''
+
     def release(self) -> None:
         """Let a robot that has been stopped follow again: it approaches what is wanted.
 
         Raises
         ------
         ControlError
-            If its motors still move, or its positions still cannot be true.
+            As long as there is an `unrest`.
         """
-        links, motors = self.observer.present
-        joint = self.observer.transmission.joint
-        # Links may still ring on their springs: a law that follows damps that.
-        speed = np.abs(np.where(self._on_links, links[1, joint], motors[1]))
-        i, why = int(speed.argmax()), ''
-        if self._runaway:
-            why = 'the motors could not bring it to rest.'
-        elif (self.observer.gated_since >= MOST_GATED).any():
-            why = 'its measured positions cannot be true.'
-        elif not speed[i] <= AT_REST:
-            why = f'motor {self.actuators.motor_names[i]} still moves at {speed[i]:.3g}.'
-        if self.state == STOPPED and why:
+        if self.state == STOPPED and (why := self.unrest()):
             raise ControlError(
                 f'The robot has been stopped: {self.reason} It does not move on yet: {why}'
             )
         self.state, self.reason = FOLLOWING, ''
         self._doubt = ''
-        self.trust()
+        self.observer.is_wary = False
+        self.observer.doubted[:], self._beyond = 0.0, 0
         self.observer.watch.forget()
         self.begin()
 
@@ -669,7 +676,8 @@ class ObserverController(Law):
         """Forget everything, also why the robot was stopped; the next measurement begins anew."""
         self.observer.reset()
         self.state, self.reason, self._last, self._runaway = FOLLOWING, '', None, ''
-        self.trust()
+        self.observer.is_wary, self._moves = False, False
+        self.observer.doubted[:] = 0.0
         self._beyond, self._limited_for = 0, 0.0
         self.begin()
 
@@ -809,35 +817,9 @@ class ObserverController(Law):
     def memory(self, values: Array) -> None:
         self.observer.memory = values
 
-    def note(
-        self,
-        torque: Array,
-        q: ArrayLike,
-        qd: ArrayLike | None,
-        theta: ArrayLike,
-        thetad: ArrayLike | None,
-        spring_torque: ArrayLike | None = None,
-        elapsed: float | None = None,
-    ) -> None:
-        """Have the observer take a measurement that another law has answered; see `Law.note`."""
-        self.observer.update(q, qd, theta, thetad, spring_torque, elapsed=elapsed)
-        self.observer.apply(torque, 0.0)
-
-    def complete(self, state: Array) -> None:
-        """Replace velocities (rows 1 and 3) that are NaN by those of the observer."""
-        for row, known in ((1, self.observer.links), (3, self.observer.motors)):
-            if np.isnan(state[row]).any():
-                state[row] = known[1]
-
     def observed(self) -> ObservedState | None:
         """State at the latest measurement; None before the first one."""
         return None if self.observer.is_new else self.observer.state()
-
-    @property
-    def external_torque(self) -> Array | None:
-        """Of the observer, behind its low pass; None before a measurement or if the law yields."""
-        is_unknown = self.yields or self.observer.is_new
-        return None if is_unknown else self.observer.present[0][3]
 
     @property
     def gated(self) -> int:

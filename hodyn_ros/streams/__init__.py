@@ -9,7 +9,6 @@ streams of motions do without.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hodyn_ros.streams.guard import Guard
 from hodyn_ros.streams.inputs import Measured, References, Stamps
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.motion_stream import Instant, MotionStream, Plan, Request, Task
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     'ControlStep',
     'ControlLoop',
-    'Guard',
     'Instant',
     'Measured',
     'MotionStream',

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.control.law import Command
+from hodyn_ros.control.law import STOPPED, Command
 from hodyn_ros.control.laws import FLOATING, MODES
 from hodyn_ros.control.observer import ObservedState
+from hodyn_ros.control.observer_controller import ObserverController
 from hodyn_ros.control.values import shifted
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ControlError, HodynError, MotionError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian
-from hodyn_ros.streams import supervisor
-from hodyn_ros.streams.guard import SlowedMotion
+from hodyn_ros.model.violations import find_violations
 from hodyn_ros.streams.inputs import (
     ELASTIC_STATE,
+    HOLD,
     LATE,
     RESET,
     RESET_TIME,
@@ -39,25 +41,11 @@ from hodyn_ros.streams.motion_stream import (
     Plan,
     TrajectoryPlanner,
 )
+from hodyn_ros.streams.pace import Pace
 from hodyn_ros.streams.preparation import Host, RobotPreparation
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot
-from hodyn_ros.streams.supervisor import (
-    FLOAT,
-    HOLD,
-    LEAVING,
-    OFF_PATH,
-    REPEAT,
-    STOP,
-    SUSPEND,
-    SUSPENDED,
-    Seen,
-    Supervisor,
-    Watch,
-)
 from hodyn_ros.streams.timeline import NANOSECONDS, State, at_rest, check_age
-from hodyn_ros.trajectory.motion import PiecewiseMotion
-from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -100,6 +88,12 @@ class ControlLoop:
     follow : callable
         Called with the robot in use and whether one is being made ready, whenever they or the
         settings change. By default nothing is done.
+
+    Attributes
+    ----------
+    why : str
+        Why the robot has been stopped, by its law or since that cannot keep its period; until a
+        trajectory comes, also with another robot, law or time. Empty if it has not.
     """
 
     def __init__(
@@ -121,14 +115,16 @@ class ControlLoop:
         )
         self.measured: Measured | None = None
         self._newest: Measured | None = None  # to be answered
-        self._answered = 0  # stamp of the measurement that the observer has had [ns]
+        # Stamp of the measurement that the law has had [ns]; 0: the law begins anew.
+        self._answered = 0
         self._stamps = Stamps()
-        # The latest, unless there was none for a measurement.
-        self._command: Command | None = None
         self._remark = ''
         self._early = b''  # trajectory that has come before the simulated time
         self._tracking = self._largest_tracking = 0.0
-        self.supervisor = Supervisor()
+        self.why, self._stops, self._pace = '', 0, Pace()
+        self._is_suspended = self._is_silent = (
+            False  # nothing is commanded: any more, or just now
+        )
         self.stream = MotionStream(
             planner, lambda: host.settings.planning, self._start_state, self._on_planned
         )
@@ -167,7 +163,8 @@ class ControlLoop:
         laws = self._make_laws(host, robot, host.settings)
         if before is None or before.robot.model.joint_names != names:
             self.references.use_joints(names)
-        self.laws, self._command = laws, None
+        self.laws = laws
+        self._restart(laws.controller)
         return robot
 
     def _on_progress(self) -> None:
@@ -220,12 +217,20 @@ class ControlLoop:
         self._follow(self.preparation.robot, self.preparation.is_under_way)
         if self.laws is None:
             return
-        settings = self._host.settings
+        settings, modes = self._host.settings, self.laws.modes
         self.laws = laws = self._changed(self.laws, before, settings)
         if settings.controller != before.controller:
             if FLOATING in (before.controller, settings.controller):
                 self.references.clear()  # it is held where it has been led to
             laws.controller.begin()
+        if laws.modes is not modes:
+            self._restart(laws.controller)
+
+    def _restart(self, law: ObserverController) -> None:
+        """Have a law begin anew; a robot that has been stopped stays so."""
+        law.reset()
+        if self.why:
+            law.stop(self.why)
 
     def _changed(self, laws: Laws, before: Any, after: Any) -> Laws:
         """What controls with other settings; HodynError if nothing can."""
@@ -240,9 +245,8 @@ class ControlLoop:
         """Refuse another law while the robot moves or has been stopped."""
         if self.measured is None:
             return
-        why = self.supervisor.why and f'the robot has been stopped: {self.supervisor.why}'
-        why = why or laws.guard.unrest(self.measured.state[:2])
-        if why:
+        why = self.why and f'the robot has been stopped: {self.why}'
+        if why := why or laws.controller.unrest():
             raise ControlError(f'The control law is changed at rest, but {why}')
 
     # References
@@ -257,9 +261,9 @@ class ControlLoop:
         """
         laws = self.ready()
         self._check_led()
-        if self.supervisor.has_stopped:
+        if self.why:
             hint = 'A trajectory ends that, also an empty one.'
-            raise ControlError(f'The robot has been stopped: {self.supervisor.why} {hint}')
+            raise ControlError(f'The robot has been stopped: {self.why} {hint}')
         return laws
 
     def take_reference(self, motion: Array, stamp: int) -> None:
@@ -278,7 +282,15 @@ class ControlLoop:
             If there is no robot, the motion exceeds limits, or it is older than the latest
             measurement by more than `reference_timeout`.
         """
-        self.ready().guard.check_reference(motion)
+        robot, check = (laws := self.ready()).robot, laws.check
+        effort = inverse_dynamics(robot.model, motion[:3])
+        if check.look(motion[:3], effort):
+            rows = motion[None, :3], effort[None]
+            first = find_violations(robot.model, robot.limits, *rows)[0]
+            raise MotionError(
+                f'The reference exceeds a limit: {first.quantity} of {first.joint_name} is '
+                f'{first.value:.6g}, its limit {first.limit:.6g}.'
+            )
         timeout = round(self._host.settings.reference_timeout * NANOSECONDS)
         oldest = 0 if self.measured is None else self.measured.stamp - timeout
         self.references.take(stamp or self.time(), motion, oldest)
@@ -319,29 +331,28 @@ class ControlLoop:
                 report_plan(self._host, Plan(0, None, remarks=(OVERTAKEN,)))
             self._early = data
             return
-        stopped = self.supervisor.why
-        if stopped:
-            why, laws = 'the motion to rest is not over.', self.ready()
-            judge, measured = self.supervisor, self.measured
-            is_suspended = judge.state == SUSPENDED
-            if measured and (is_suspended or self.references.has_stopped(measured.stamp)):
-                why = laws.guard.unrest(measured.state[:2])
-            why = why or judge.off_period(self._watch(laws))
-            if why:
-                raise ControlError(
-                    f'The robot has been stopped: {stopped} It does not move on yet: {why}'
-                )
-            self.ready().controller.trust()
         request = request_of(data, settings.planning.max_trajectory_points)
         if not self.preparation.is_under_way:
             self.preparation.ready()
+        if self.why:
+            self._release(self.ready().controller)
         self.stream.take(request, self.instant())
-        if stopped:
-            if self.supervisor.release():
-                self.ready().controller.begin()
-            if not is_suspended:
-                self.references.end_stop()
-            self._host.get_logger().info('The stop is over: a trajectory has come.')
+
+    def _release(self, law: ObserverController) -> None:
+        """Let a robot that has been stopped move on; ControlError if it must not yet."""
+        if self._is_suspended:
+            why = self._pace.wrong(law.sample_period) or self._pace.unrest()
+            if why:
+                raise ControlError(
+                    f'The robot has been stopped: {self.why} It does not move on yet: {why}'
+                )
+            self._is_suspended, self._answered = False, 0
+        else:
+            law.release()
+        self.why = ''
+        if self.measured is not None:
+            self.references.hold(self.measured.state[0], self.measured.stamp)
+        self._host.get_logger().info('The stop is over: a trajectory has come.')
 
     def _take_early(self) -> None:
         data, self._early = self._early, b''
@@ -464,9 +475,10 @@ class ControlLoop:
         why : str
             For the log, if a trajectory was running.
         """
-        self.measured = self._command = self._newest = None
-        self._answered = 0
-        self.supervisor.begin_anew()
+        self.measured = self._newest = None
+        self._pace.clear()
+        if self.laws is not None:
+            self._restart(self.laws.controller)
         self.references.clear()
         self._stamps.clear()
         if self.stream.clear(f'Dropped: {why}.'):
@@ -497,17 +509,14 @@ class ControlLoop:
             before, self.measured = self.measured, measured
             if self._early:
                 self._take_early()
-            if before is not None and before.stamp != measured.stamp:
-                self.supervisor.note_interval(measured.stamp - before.stamp)
-                if self.supervisor.state == SUSPENDED:
-                    _complete(measured, before)
-            command, error = self._answer(laws, measured)
+            if before is None or before.stamp != measured.stamp:
+                self._pace.note(measured.stamp, measured.state[0])
+            answer = self._answer(laws, measured)
         except Exception:
-            self._command = None
-            self.supervisor.note_silence()
+            self._is_silent = True
             raise
-        self._command = command
-        return ControlStep(measured.stamp, command, error)
+        self._is_silent = False
+        return answer
 
     def note_sent(self, answer: ControlStep) -> list[str]:
         """Note that a command has been sent.
@@ -521,125 +530,68 @@ class ControlLoop:
         list of str
             Limits that it exceeds: torques of motors, by name.
         """
-        laws, is_limited = self.ready(), answer.command.is_limited
-        before, self._remark = self._remark, answer.command.remark
+        laws, command = self.ready(), answer.command
+        before, self._remark = (
+            self._remark,
+            command.remark or command.reason * (not self.why),
+        )
         if self._remark and not before:
             self._host.get_logger().warning(self._remark)
         self._stamps.answer(answer.stamp)
-        self.supervisor.note_command(answer.stamp, bool(is_limited.any()))
         self._tracking = float(abs(answer.error).max())
         self._largest_tracking = max(self._largest_tracking, self._tracking)
-        return [f'torque of {laws.motor_names[j]}' for j in is_limited.nonzero()[0]]
+        return [f'torque of {laws.motor_names[j]}' for j in command.is_limited.nonzero()[0]]
 
-    def _answer(self, laws: Laws, measured: Measured) -> tuple[Command, Array]:
-        """Command for a measurement, and the tracking error.
-
-        Parameters
-        ----------
-        laws : Laws
-        measured : Measured
-            Velocities that are NaN are replaced by those that the law estimates.
-
-        Returns
-        -------
-        command : Command
-        error : ndarray, shape (n,)
-            Reference minus measured position [rad] or [m].
+    def _answer(self, laws: Laws, measured: Measured) -> ControlStep:
+        """Command for a measurement.
 
         Raises
         ------
         HodynError
             If there is no command, such as without a reference.
         """
-        law, judge = laws.controller, self.supervisor
-        law.complete(measured.state)
-        if judge.state == SUSPENDED:
+        law, since = laws.controller, measured.stamp - self._answered
+        if self._is_suspended:
             raise ControlError(self._suspended())
-        if judge.has_stopped and not self.references.is_stopping:
-            judge.stop(OFF_PATH, judge.why)  # time or the robot is another one
-            self._stop(laws, measured)
         try:
-            reference, error = self._reference(laws, measured)
-        except HodynError:
-            judge.note_no_reference()
+            reference, error = self._reference(law, measured)
+        except StaleError:
+            self._answered = 0  # what is not commanded is no gap
             raise
-        external = law.external_torque
-        stands = law.stands
-        fault = '' if law.yields else law.lost(measured.state[0], measured.state[2])
-        fault, leaves, links = stands or fault, bool(stands), measured.state[:2]
-        seen = Seen(
-            measured.stamp, links, reference, error, law.yields, external, fault, leaves
-        )
-        verdict = judge.judge(laws.guard, self._watch(laws), seen)
-        if verdict == REPEAT:
-            if self._command is None:
-                raise ControlError(judge.doubt)
-            return self._command, error
-        if verdict == SUSPEND:
-            self._suspend()
+        if not (self._answered and since > 0):
+            self._restart(law)
+            since = 0
+        elapsed = since / NANOSECONDS or None
+        if why := self._off_pace(law, elapsed or 0.0):
+            self._suspend(why)
             raise ControlError(self._suspended())
-        if verdict == STOP:
-            self._stop(laws, measured, reference)
-            reference, error = self._reference(laws, measured)
-        return self._evaluated(laws, measured, reference), error
-
-    def _suspended(self) -> str:
-        return (
-            f'The robot gets no commands, so that its brakes close: {self.supervisor.why}'
-        )
-
-    def _suspend(self) -> None:
-        """Command nothing more, until a trajectory comes."""
-        text = self._suspended()
-        self._host.get_logger().error(text)
-        self.stream.clear(text)
-        self.references.clear()
-
-    def _watch(self, laws: Laws) -> Watch:
-        settings = self._host.settings
-        floats = settings.collision_reaction == FLOAT and laws.floating is not None
-        return Watch(
-            settings.max_gap,
-            settings.saturation_time,
-            settings.violation_samples,
-            settings.sample_period if settings.controller in MODES else None,
-            floats,
-        )
-
-    def _evaluated(self, laws: Laws, measured: Measured, reference: Array) -> Command:
-        """Command of the law that the state of the supervisor asks for."""
-        law, state = laws.controller, self.supervisor.state
         q, qd, theta, thetad = measured.state
-        values = q, qd, theta, thetad, measured.spring_torque
-        since, elapsed = (measured.stamp - self._answered) / NANOSECONDS, None
-        if 0.0 < since <= self._host.settings.max_gap:
-            elapsed = since
-        else:
-            law.reset()
-        if state == LEAVING:
-            command = laws.stopping.evaluate(reference, *values)
-            law.note(command.torque, *values, elapsed=elapsed)
-        else:
-            used = (laws.floating if state == supervisor.FLOATING else None) or law
-            command = used.evaluate(reference, *values, elapsed=elapsed)
+        known = not (np.isnan(qd).any() or np.isnan(thetad).any())
+        speeds = (qd, thetad) if known else (None, None)
+        command = law.evaluate(
+            *(reference, q, speeds[0], theta, speeds[1], measured.spring_torque),
+            elapsed=elapsed,
+        )
         self._answered = measured.stamp
-        if not self.supervisor.has_stopped:
-            return command
-        return law.spared(command, state == LEAVING)
+        if law.state == STOPPED and law.reason != self.why:
+            self._end_motion(law.reason, f'The robot is being stopped: {law.reason}')
+        return ControlStep(measured.stamp, command, error)
 
-    def _reference(self, laws: Laws, measured: Measured) -> tuple[Array, Array]:
+    def _reference(
+        self, law: ObserverController, measured: Measured
+    ) -> tuple[Array, Array]:
         """Reference of a measurement, and the tracking error.
 
         Parameters
         ----------
-        laws : Laws
+        law : ObserverController
         measured : Measured
 
         Returns
         -------
         reference : ndarray, shape (5, n)
             Later than the measurement by the lead of the law; at rest where the robot is measured
-            if it is led by hand.
+            if it is led by hand or has been stopped.
         error : ndarray, shape (n,)
             Reference at the time of the measurement minus the measured position [rad] or [m].
 
@@ -648,50 +600,63 @@ class ControlLoop:
         StaleError
             If there is no reference, and the robot is not to be held without one.
         """
-        settings, lead = self._host.settings, laws.controller.lead
-        if not (laws.controller.follows or self.supervisor.has_stopped):
+        settings = self._host.settings
+        if self.why or not law.follows:
             reference = at_rest(measured.state[0])
             return reference, reference[1]
         reference = self.references.at(
-            measured.stamp + round(lead * NANOSECONDS),
+            measured.stamp + round(law.lead * NANOSECONDS),
             measured.state[0],
             settings.reference_timeout,
             settings.stop_duration if settings.without_reference == HOLD else None,
         )
-        return reference, shifted(reference, -lead)[0] - measured.state[0]
+        return reference, shifted(reference, -law.lead)[0] - measured.state[0]
 
-    def _stop(self, laws: Laws, measured: Measured, reference: Array | None = None) -> None:
-        """Bring the robot to rest, and hold it, in the way that the supervisor has chosen.
+    def _off_pace(self, law: ObserverController, elapsed: float) -> str:
+        """Why a law could not even stop the robot, by the stamps; empty if it can.
 
         Parameters
         ----------
-        laws : Laws
-        measured : Measured
-        reference : ndarray, shape (5, n), optional
-            Along whose path it is stopped; without one, and where the robot leaves its path, it is
-            stopped from where it is measured.
+        law : ObserverController
+        elapsed : float
+            Since the measurement before [s].
         """
-        state, why = self.supervisor.state, self.supervisor.why
-        self._host.get_logger().error(f'The robot is being stopped: {why}')
-        begin, duration = measured.stamp, self._host.settings.stop_duration
-        motion: PiecewiseMotion | SlowedMotion = laws.guard.stopping(measured.state[:2])
-        if reference is not None and state != LEAVING:
-            begin += round(laws.controller.lead * NANOSECONDS)
-            planned = self.stream.timeline.under_way(begin)
-            if planned is None:
-                motion = stop_motion(reference, duration)
-            else:
-                now = (begin - planned.start) / NANOSECONDS
-                motion = SlowedMotion(planned.motion, now, duration)
-        if state == supervisor.FLOATING and laws.floating is not None:
-            laws.floating.begin()
-        self.stream.clear(f'The robot is being stopped: {why}')
-        # What floats is followed, what has to rest keeps its distance.
-        floats = state == supervisor.FLOATING
-        most_ahead = np.zeros_like(laws.guard.max_error) if floats else laws.guard.max_error
-        self.references.stop(motion, begin, most_ahead)
+        assert law.guards is not None
+        if wrong := self._pace.wrong(law.sample_period):
+            return wrong
+        if law.state == STOPPED and elapsed > law.guards.max_gap and self._pace.unrest():
+            return (
+                f'While it was being stopped, no measurement was answered for {elapsed:.3f} s '
+                '(max_gap): none came, or this node was held up.'
+            )
+        return ''
+
+    def _suspend(self, why: str) -> None:
+        """Command nothing more, until a trajectory comes."""
+        self._is_suspended = True
+        self._end_motion(
+            why, f'The robot gets no commands, so that its brakes close: {why}'
+        )
+
+    def _suspended(self) -> str:
+        return f'The robot gets no commands, so that its brakes close: {self.why}'
+
+    def _end_motion(self, why: str, text: str) -> None:
+        """Note why the robot is stopped, and drop what it was to do."""
+        self._stops += not self.why or self._is_suspended
+        self.why = why
+        self._host.get_logger().error(text)
+        self.stream.clear(text)
+        self.references.clear()
 
     # What is seen
+
+    @property
+    def state(self) -> str:
+        """What the robot does: it is following, stopped, suspended or silent."""
+        if self._is_suspended:
+            return 'suspended'
+        return 'stopped' if self.why else 'silent' if self._is_silent else 'following'
 
     def observed(self, stamp: int) -> ObservedState | None:
         """State that the observer has seen.
@@ -735,26 +700,16 @@ class ControlLoop:
         dict of str to str
             Values by their names in the diagnostics.
         """
-        judge, gated = self.supervisor, self.laws.controller.gated if self.laws else 0
+        gated = self.laws.controller.gated if self.laws else 0
         largest, self._largest_tracking = self._largest_tracking, 0.0
         return {
             'controller': self._host.settings.controller,
             'reference': self.references.origin,
             'tracking error': f'{self._tracking:.3g}',
             'largest tracking error': f'{largest:.3g}',
-            'state': judge.state,
-            'stopped because': judge.why,
-            'stops': str(judge.stops),
-            'measurements beyond a bound': str(judge.beyond),
+            'state': self.state,
+            'stopped because': self.why,
+            'stops': str(self._stops),
             'positions that cannot be true': str(gated),
             'remark': self._remark,
         }
-
-
-def _complete(measured: Measured, before: Measured) -> None:
-    """Replace velocities that are NaN by the differences to a measurement before."""
-    elapsed = (measured.stamp - before.stamp) / NANOSECONDS
-    for row in (0, 2):
-        velocity = measured.state[row + 1]
-        moved = (measured.state[row] - before.state[row]) / elapsed
-        velocity[:] = np.where(np.isnan(velocity), moved, velocity)

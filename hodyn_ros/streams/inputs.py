@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, cast
-
-import numpy as np
+from typing import NamedTuple
 
 from hodyn_ros.control.values import shifted
 from hodyn_ros.errors import StaleError
@@ -19,10 +17,6 @@ from hodyn_ros.trajectory.motion import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.typing import Array
 
-if TYPE_CHECKING:
-    from hodyn_ros.streams.guard import SlowedMotion
-
-
 ELASTIC_STATE = 'elastic_state'  # topic of the measurements
 
 # Older stamps are dropped as late. If only older stamps arrive for so long, and so many of them,
@@ -30,12 +24,15 @@ ELASTIC_STATE = 'elastic_state'  # topic of the measurements
 RESET_TIME = 1.0  # s
 _RESET_COUNT = 3
 
+HOLD = 'hold'
+"""What happens without a reference; otherwise no command is sent."""
+
 NEWER, LATE, RESET = 'newer', 'late', 'reset'
 
-STREAM, STOP = 'stream', 'stop'
+STREAM = 'stream'
 
 _MOST_AHEAD = 1000  # motions of a stream
-_SHORTEST_REST = 1e-3  # s, behind a stop
+_SHORTEST_REST = 1_000_000  # ns, behind a stop
 
 
 class Measured(NamedTuple):
@@ -144,7 +141,7 @@ class References:
     Attributes
     ----------
     origin : str
-        Where the latest reference has come from: `STREAM`, `STOP`, `trajectory`, `rest`, or empty
+        Where the latest reference has come from: `STREAM`, `trajectory`, `rest`, or empty
         before the first one.
     """
 
@@ -154,9 +151,6 @@ class References:
         self._stream: deque[_Sample] = deque(maxlen=_MOST_AHEAD)
         self._latest: _Sample | None = None
         self._held: Array | None = None  # where a robot is that has never had a reference
-        # How far the motion of a stop has been dragged along.
-        self._slip: Array | None = None
-        self._most_ahead = np.zeros(0)
         self.origin = ''
 
     def use_joints(self, names: tuple[str, ...]) -> None:
@@ -167,47 +161,26 @@ class References:
     def clear(self) -> None:
         """Forget all but the timeline, which is cleared by its owner."""
         self.end_stream()
-        self._latest = self._held = self._slip = None
+        self._latest = self._held = None
 
     def end_stream(self) -> None:
         """Forget the stream: a trajectory takes its place."""
         self._stream.clear()
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the robot is stopped, or has been and is held where it rests."""
-        return self._slip is not None
-
-    def stop(
-        self, motion: PiecewiseMotion | SlowedMotion, time: int, most_ahead: Array
-    ) -> None:
-        """Bring the robot to rest, whatever it was to do.
-
-        A robot that cannot follow drags the motion along, instead of being pulled back to it.
+    def hold(self, position: Array, time: int) -> None:
+        """Hold a robot where it rests, as behind a trajectory, until there is a reference.
 
         Parameters
         ----------
-        motion : PiecewiseMotion or SlowedMotion
-            To rest.
+        position : ndarray, shape (n,)
+            [rad] or [m]
         time : int
-            When its time is zero [ns].
-        most_ahead : ndarray, shape (n,)
-            Largest distance of the motion from the measured positions [rad] or [m].
+            From which on [ns].
         """
         self.clear()
-        self._move(motion, time)
-        self._slip, self._most_ahead = np.zeros_like(most_ahead), most_ahead
-
-    def has_stopped(self, time: int) -> bool:
-        """Whether the motion to rest is over at a time [ns]."""
-        state = self._timeline.state(time)
-        return state is not None and not state.in_progress
-
-    def end_stop(self) -> None:
-        """Hold the robot where it rests, as behind a trajectory, until there is a reference."""
-        assert self._latest is not None
-        self._slip, rest = None, at_rest(self._latest.motion[0])
-        self._move(stop_motion(rest, _SHORTEST_REST), self._latest.stamp)
+        self._latest = rest = _Sample(time, at_rest(position))
+        spline = stop_motion(rest.motion, _SHORTEST_REST / NANOSECONDS)
+        self._move(spline, time - _SHORTEST_REST)
 
     def take(self, stamp: int, motion: Array, oldest: int) -> None:
         """Take a motion of a stream.
@@ -280,12 +253,6 @@ class References:
             self._held = measured if self._held is None else self._held
             state = State(at_rest(self._held), False, time, 'held')
         motion, origin = state.motion, 'trajectory' if state.in_progress else 'rest'
-        if self._slip is not None:
-            origin = STOP
-            ahead = motion[0] + self._slip - measured
-            kept = np.clip(ahead, -self._most_ahead, self._most_ahead)
-            self._slip += kept - ahead
-            motion[0] = measured + kept
         return self._used(origin, time, motion)
 
     def state(self, time: int) -> State | None:
@@ -326,10 +293,8 @@ class References:
             self._move(stop_motion(shifted(last.motion, timeout), rest), begin)
         return None
 
-    def _move(self, motion: PiecewiseMotion | SlowedMotion, begin: int) -> None:
-        # What is stopped is evaluated only, as a spline is.
-        spline = cast('PiecewiseMotion', motion)
-        self._timeline.add(PlannedMotion(self._joint_names, spline, begin, 4))
+    def _move(self, motion: PiecewiseMotion, begin: int) -> None:
+        self._timeline.add(PlannedMotion(self._joint_names, motion, begin, 4))
 
     def _used(self, origin: str, time: int, motion: Array) -> Array:
         self.origin = origin

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,13 @@ import numpy as np
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
 from hodyn_ros.control.controller import warm_up
+from hodyn_ros.control.guarded import GuardedController
+from hodyn_ros.control.guards import CONTACT, DRIVE, EXTERNAL, FLOAT, Guards
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
     GravityCompensation,
     JointImpedance,
 )
-from hodyn_ros.control.law import Law
 from hodyn_ros.control.laws import (
     CARTESIAN,
     FLOATING,
@@ -28,19 +30,18 @@ from hodyn_ros.control.laws import (
     TRACKING,
     make_controller,
 )
-from hodyn_ros.control.observer_controller import without_dampers
+from hodyn_ros.control.observer_controller import ObserverController
 from hodyn_ros.control.tracking import tracking_controller
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
-from hodyn_ros.model.violations import motion_limits
-from hodyn_ros.streams.guard import Guard
+from hodyn_ros.model.violations import LimitCheck, motion_limits
 from hodyn_ros.streams.preparation import Host
 from hodyn_ros.streams.robot import Robot, RobotDrives, actuators_config, assemble
 from hodyn_ros.typing import Array
 
-# The law that stops the robot needs no measurement of the links and no exact model; where a delay
-# or another law asks for more than this bandwidth, it stays robust.
-STOPPING_LAW, STOPPING_BANDWIDTH = 'feed_forward_2', 20.0  # rad/s
+_BANDWIDTH = 20.0  # rad/s, of laws without an observer of their own
+_FLOATING_DAMPING = 2.0  # of motors in gravity_compensation [N m s/rad, N s/m]
+_NULLSPACE_STIFFNESS = 5.0  # of joints that cartesian_impedance leaves free [N m/rad, N/m]
 
 
 class Laws(NamedTuple):
@@ -49,29 +50,21 @@ class Laws(NamedTuple):
     Attributes
     ----------
     robot : Robot
-    controller : Law
-        The law in use.
-    modes : dict of str to Law or ControlError
+    controller : ObserverController
+        The law in use, which is also the judge of the robot.
+    modes : dict of str to ObserverController or ControlError
         Laws that may take its place without a step of the torque, or why they cannot; empty if
         none can.
-    stopping : Law
-        Stops the robot, whatever the other one has made of it.
-    guard : Guard
+    check : LimitCheck
+        Of references.
     motor_names : tuple of str
     """
 
     robot: Robot
-    controller: Law
-    modes: dict[str, Law | ControlError]
-    stopping: Law
-    guard: Guard
+    controller: ObserverController
+    modes: dict[str, ObserverController | ControlError]
+    check: LimitCheck
     motor_names: tuple[str, ...]
-
-    @property
-    def floating(self) -> Law | None:
-        """Law by which the robot can float after a collision; None if there is none."""
-        law = self.modes.get(FLOATING)
-        return law if isinstance(law, Law) else None
 
 
 def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
@@ -96,51 +89,44 @@ def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
         If there is no controller for the robot: the settings contradict each other or the robot,
         or the law would not be stable.
     """
-    model, drives = robot.model, robot.drives
+    model, drives, kind = robot.model, robot.drives, settings.controller
     assert drives is not None
-    limits = _torque_limits(host, drives, settings)
+    limits = _torque_limits(host, drives)
     bandwidth = settings.of_joints('bandwidth', model.joint_names)
-    if settings.controller in MODES and np.ptp(bandwidth) > 0.0:
-        raise ControlError(
-            f'{settings.controller} has one bandwidth; one for each joint is of other laws.'
-        )
-    bandwidth = np.where(bandwidth > 0.0, bandwidth, STOPPING_BANDWIDTH)
-    slower = np.minimum(bandwidth, STOPPING_BANDWIDTH)
-    undamped, lead = without_dampers(drives.actuators), settings.lead
+    guards = _guards(robot, limits, settings)
+    law: ObserverController | ControlError
+    modes: dict[str, ObserverController | ControlError] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
-        stopping = make_controller(model, STOPPING_LAW, undamped, slower, limits, lead)
-        law: Law | ControlError
-        modes: dict[str, Law | ControlError] = {}
-        if settings.controller in MODES:
-            modes = laws_of(drives.actuators, settings, limits)
-            law = modes[settings.controller]
+        if kind in MODES:
+            if np.ptp(bandwidth) > 0.0:
+                raise ControlError(
+                    f'{kind} has one bandwidth; one for each joint is of other laws.'
+                )
+            modes = laws_of(drives.actuators, settings, limits, guards)
+            law = modes[kind]
             if isinstance(law, ControlError):
                 raise law
         else:
-            law = make_controller(
-                model, settings.controller, drives.actuators, bandwidth, limits, lead
+            bandwidth = np.where(bandwidth > 0.0, bandwidth, _BANDWIDTH)
+            own = make_controller(
+                model, kind, drives.actuators, bandwidth, limits, settings.lead
             )
+            T, delay = settings.sample_period, settings.delay
+            law = GuardedController(own, T, delay=delay, guards=guards)
     for warning in caught:
         host.get_logger().warning(str(warning.message))
     if settings.tool_link:
         model.link(settings.tool_link)
-    return Laws(
-        robot,
-        law,
-        modes,
-        stopping,
-        _guard(robot, settings),
-        tuple(drives.actuators.motor_names),
-    )
+    check = LimitCheck(model, robot.limits)
+    return Laws(robot, law, modes, check, tuple(drives.actuators.motor_names))
 
 
-def _torque_limits(host: Host, drives: RobotDrives, settings: Any) -> Array:
-    """Largest torques of the motors (m,); infinite where they are not cut."""
-    unlimited = np.full(drives.actuators.n_motors, np.inf)
-    limits = drives.limits.motor_torque if settings.limit_torques else unlimited
+def _torque_limits(host: Host, drives: RobotDrives) -> Array:
+    """Largest torques of the motors (n,); infinite where they are not known."""
+    limits = drives.limits.motor_torque
     unknown = ~np.isfinite(np.asarray(limits))
-    if settings.limit_torques and unknown.any():
+    if unknown.any():
         motor = drives.actuators.motor_names[int(unknown.argmax())]
         host.get_logger().warning(
             f'The largest torque of motor {motor} is not known: nothing cuts it, and its '
@@ -149,25 +135,24 @@ def _torque_limits(host: Host, drives: RobotDrives, settings: Any) -> Array:
     return limits
 
 
-def _guard(robot: Robot, settings: Any) -> Guard:
-    """Bounds of a robot by settings."""
+def _guards(robot: Robot, limits: Array, settings: Any) -> Guards:
+    """Bounds of a robot by settings, in which zero is the default of `Guards`."""
     names = robot.model.joint_names
-    external = settings.of_joints('max_external_torque', names)
-    return Guard(
-        robot.model,
-        robot.limits,
+    external, drive = (
+        settings.of_joints(name, names)
+        for name in ('max_external_torque', 'max_drive_error')
+    )
+    return Guards(
         settings.of_joints('max_tracking_error', names),
-        np.where(external > 0.0, external, np.inf),
-        position_margin=settings.position_margin,
-        velocity_margin=settings.velocity_margin,
-        stop_duration=settings.stop_duration,
-        allow_limit_violations=settings.allow_limit_violations,
+        np.where(external > 0.0, external, EXTERNAL * limits),
+        np.where(drive > 0.0, drive, DRIVE * limits),
+        reactions={CONTACT: FLOAT} if settings.collision_reaction == FLOAT else {},
     )
 
 
 def laws_of(
-    actuators: Actuators, settings: Any, limits: Array | None
-) -> dict[str, Law | ControlError]:
+    actuators: Actuators, settings: Any, limits: Array | None, guards: Guards | None
+) -> dict[str, ObserverController | ControlError]:
     """Laws that share an observer, or why they cannot be used.
 
     Parameters
@@ -178,10 +163,12 @@ def laws_of(
         The parameters of the node `flatness_controller`.
     limits : ndarray, shape (m,), optional
         Largest motor torques [N m] or [N].
+    guards : Guards, optional
+        Laws that yield do without its bound of external torques.
 
     Returns
     -------
-    dict of str to Law or ControlError
+    dict of str to ObserverController or ControlError
         By the names of `MODES`.
 
     Raises
@@ -189,22 +176,20 @@ def laws_of(
     ControlError
         If there is no tracking law, with which the others share bandwidth and observer.
     """
-    T = settings.sample_period
-    modes: dict[str, Law | ControlError] = {}
+    modes: dict[str, ObserverController | ControlError] = {}
     tracking = tracking_controller(
         actuators,
-        T,
+        settings.sample_period,
         bandwidth=settings.of_joints('bandwidth', actuators.model.joint_names)[0] or None,
         torque_limits=limits,
         delay=settings.delay,
-        resolution=settings.resolution.pair,
-        guards=None,
+        guards=guards,
     )
     shared: dict[str, Any] = {
         'bandwidth': tracking.bandwidth,
         'torque_limits': limits,
         'observer': tracking.observer,
-        'guards': None,
+        'guards': guards and replace(guards, max_external_torque=np.inf),
     }
     modes[TRACKING] = tracking
     modes[CARTESIAN] = ControlError(
@@ -220,21 +205,17 @@ def laws_of(
 
 def _yielding(
     actuators: Actuators, settings: Any, shared: dict[str, Any]
-) -> dict[str, Callable[[], Law]]:
+) -> dict[str, Callable[[], ObserverController]]:
     """What makes the laws that give way to forces, by their names, with options of all laws."""
     T, names = settings.sample_period, actuators.model.joint_names
-    ratio = settings.damping_ratio
     joint = settings.of_joints('joint_stiffness', names)
     tool = np.repeat([settings.rotational_stiffness, settings.translational_stiffness], 3)
-    null, floating = settings.nullspace_stiffness, settings.floating_damping
-    made: dict[str, Callable[[], Law]] = {
-        JOINT: lambda: JointImpedance(
-            actuators, T, stiffness=joint, damping_ratio=ratio, **shared
-        ),
+    made: dict[str, Callable[[], ObserverController]] = {
+        JOINT: lambda: JointImpedance(actuators, T, stiffness=joint, **shared),
         FLOATING: lambda: GravityCompensation(
             actuators,
             T,
-            damping=floating,
+            damping=_FLOATING_DAMPING,
             feeds_torque_back=settings.torque_sensors,
             **shared,
         ),
@@ -245,8 +226,7 @@ def _yielding(
             T,
             link=settings.tool_link,
             stiffness=tool,
-            damping_ratio=ratio,
-            nullspace_stiffness=null,
+            nullspace_stiffness=_NULLSPACE_STIFFNESS,
             **shared,
         )
     return made

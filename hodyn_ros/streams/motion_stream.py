@@ -197,8 +197,6 @@ class Plan(NamedTuple):
     warnings : tuple of str
     error : str
         Why it is refused.
-    kind : str
-        Of the refusal.
     duration : float
         How long planning has taken [s]
     topic : str
@@ -209,7 +207,6 @@ class Plan(NamedTuple):
     remarks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str = ''
-    kind: str = 'invalid'
     duration: float = 0.0
     topic: str = TRAJECTORY
 
@@ -504,12 +501,12 @@ class MotionStream:
             item.planning += at.steady - max(since, item.arrival.steady)
         task, is_planned = self._open, is_planning and is_ready
         if task is not None and (why := self._overdue(task, at, is_planned)):
-            self._forget_open(why, kind='stale')
+            self._forget_open(why)
         for item in list(self._waiting):
             why = self._overdue(item, at)
             if why:
                 self._waiting.remove(item)
-                self._refuse(why, topic=item.topic, kind='stale')
+                self._refuse(why, topic=item.topic)
         self._go_on(at)
 
     def long_planning(self, at: Instant, is_ready: bool = True) -> str:
@@ -572,7 +569,7 @@ class MotionStream:
             item = self._waiting.popleft()
             why = self._overdue(item, at)
             if why:
-                self._refuse(why, topic=item.topic, kind='stale')
+                self._refuse(why, topic=item.topic)
             elif item.is_stop:
                 self._stop(self._joint_names, item.start, at.now)
             else:
@@ -659,7 +656,7 @@ class MotionStream:
         item.planning += plan.duration
         why = '' if plan.planned is None else self._overdue(item, at)
         if why:
-            plan = plan._replace(planned=None, error=why, kind='stale')
+            plan = plan._replace(planned=None, error=why)
         if plan.planned is not None:
             self.leads.note_plan(plan.duration, len(item.request.data))
             delivery = 0.0 if item.topic == CHUNK else self.leads.delivery
@@ -767,23 +764,20 @@ class MotionStream:
         while self._waiting:
             self._refuse(reason, wanted, self._waiting.popleft().topic)
 
-    def _forget_open(
-        self, reason: str, wanted: bool = False, kind: str = 'invalid'
-    ) -> None:
+    def _forget_open(self, reason: str, wanted: bool = False) -> None:
         if self._open is not None:
             item, self._open = self._open, None
             self._on(REFUSED)
-            self._refuse(reason, wanted, item.topic, kind)
+            self._refuse(reason, wanted, item.topic)
 
     def _refuse(
         self,
         reason: str,
         wanted: bool = False,
         topic: str = TRAJECTORY,
-        kind: str = 'invalid',
     ) -> None:
         given: dict[str, Any] = {'remarks': (reason,)} if wanted else {'error': reason}
-        self._done(Plan(0, None, kind=kind, topic=topic, **given))
+        self._done(Plan(0, None, topic=topic, **given))
 
 
 def stop_within(limits: MotionLimits | None, state: Array, duration: float) -> MotionSpline:

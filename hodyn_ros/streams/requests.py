@@ -149,7 +149,7 @@ def report_plan(node: Host, plan: Plan) -> None:
     logger, remarks = node.get_logger(), list(plan.remarks)
     is_chunk = plan.topic == CHUNK  # there are many
     if plan.error:
-        node.diagnostics.refused(plan.topic, plan.error, plan.kind)
+        node.diagnostics.refused(plan.topic, plan.error)
         node.log_error(plan.topic, f'{plan.topic} refused: {plan.error}', is_chunk)
         return
     if is_chunk and plan.planned is None:

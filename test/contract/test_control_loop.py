@@ -70,7 +70,8 @@ def test_robot_that_cannot_follow_is_stopped_until_it_rests_and_is_sent_elsewher
     robot = ControlledRobot()
     robot.send(VIOLENT, seconds=0.2)
     robot.run_until_stopped(push=[-60.0, 0.0])
-    assert 'max_tracking_error' in robot.why or 'velocity_margin' in robot.why
+    bounds = ('max_tracking_error', 'velocity_margin', 'max_drive_error')
+    assert any(bound in robot.why for bound in bounds)
     with pytest.raises(ControlError, match='does not move on yet'):
         robot.send(START)
     with pytest.raises(ControlError, match='The robot has been stopped'):
@@ -95,23 +96,26 @@ def test_robot_that_cannot_follow_is_stopped_until_it_rests_and_is_sent_elsewher
 
 
 @pytest.mark.every_case
+@pytest.mark.parametrize('law', ['tracking', 'feed_forward_2', 'flatness'])
 @pytest.mark.parametrize(('row', 'value'), [(0, 0.7), (1, 9.0)])
-def test_few_bad_samples_neither_stop_nor_jerk_the_robot_and_more_do(row, value):
-    robot = ControlledRobot()
-    robot.send(START + 0.3)
-    robot.run(0.3)
+def test_few_bad_samples_neither_stop_nor_jerk_the_robot_and_more_do(law, row, value):
+    robot, other = (ControlledRobot(controller=law) for _ in range(2))
+    for each in (robot, other):
+        each.send(START + 0.3)
+        each.run(0.3)
     bad = np.zeros((4, 2))
     bad[row::2, 0] = value
     for _ in range(2):
-        before = robot.sample().command.torque
-        for _ in range(2):  # of three that it takes, one after the other
-            np.testing.assert_array_equal(robot.sample(bad).command.torque, before)
-        robot.run(0.05)
+        for _ in range(4):  # of five that it takes, one after the other
+            found = robot.sample(bad).command.torque, other.sample().command.torque
+            np.testing.assert_allclose(*found, atol=0.05)
+        for each in (robot, other):
+            each.run(0.05)
     assert not robot.why
-    for _ in range(3):
+    for _ in range(5):
         robot.sample(bad)
-    assert 'shoulder' in robot.why
-    robot.run(0.9)
+    assert ('shoulder' in robot.why) == (row == 0)  # speeds are known without a measurement
+    robot.run(1.2)
     assert abs(robot.qd[-1]).max() < REST
 
 
@@ -147,7 +151,7 @@ def test_measurements_that_are_no_numbers_are_refused_and_count_as_lost(row, tex
 def test_sensor_that_slips_stops_the_robot_where_it_is_until_an_empty_trajectory():
     robot = ControlledRobot()
     robot.run(0.01, change=SLIP)
-    assert 'The tracking error of shoulder is -0.5' in robot.why
+    assert "positions of joint 'shoulder' one after the other cannot be true" in robot.why
     robot.control.begin_anew('time jumped back')
     robot.stamp = 10**8
     robot.run(1.0, change=SLIP)
@@ -166,8 +170,8 @@ def test_robot_that_was_silent_while_its_trajectory_went_on_does_not_rush_after_
     robot.run(0.4)
     begin, robot.stamp = len(robot.record), robot.stamp + 2 * 10**9
     robot.run(1.0)
-    assert 'The tracking error of' in robot.why
-    assert abs(robot.qd[begin:]).max() < 1.1 * abs(robot.qd[:begin]).max()
+    assert 'no measurement was answered for 2' in robot.why
+    assert abs(robot.qd[begin:]).max() < 1.2 * abs(robot.qd[:begin]).max()
     assert abs(robot.qd[-1]).max() < REST
 
 
@@ -185,7 +189,7 @@ def test_stop_that_saturates_does_not_pull_the_robot_back_from_afar():
 
 def test_motor_that_is_at_its_limit_for_long_stops_the_robot():
     weak = {**DRIVE, 'max_motor_torque': 14.0}
-    robot = ControlledRobot(drive=weak, max_tracking_error=10.0, saturation_time=0.2)
+    robot = ControlledRobot(drive=weak, max_tracking_error=10.0, max_drive_error=20.0)
     weight = robot.plant.weight(START)[0]
     robot.run_until_stopped(push=[-np.sign(weight) * (16.0 - abs(weight)), 0.0])
     at_limit = np.abs([torque for *_, torque in robot.record]).max(axis=1) == 14.0
@@ -238,9 +242,9 @@ def test_lost_measurements_and_collisions_stop_it_until_it_is_sent_on(happens, w
     robot.send(AWAY, seconds=1.5)
     happens(robot)
     assert why in robot.why
-    robot.run(0.7)
+    robot.run(1.2)
     moved = (robot.q[-1] - START) * [1.0, -1.0]
-    assert (moved > 0.05).all() and (moved < 0.79).all()  # it rests on the way
+    assert (moved > 0.01).all() and (moved < 0.79).all()  # it rests on the way
     assert abs(robot.qd[-1]).max() < REST
     robot.send(AWAY)
     robot.run(1.3)
@@ -352,8 +356,6 @@ def test_stream_of_references_goes_on_by_its_derivatives_and_is_then_brought_to_
     rows[1] = 1e3
     with pytest.raises(MotionError, match='velocity of shoulder'):
         robot.control.take_reference(rows, robot.stamp)
-    robot.set(allow_limit_violations=True)
-    robot.control.take_reference(rows, robot.stamp)
 
 
 def test_without_a_reference_or_with_stale_measurements_there_is_no_command():
@@ -372,9 +374,6 @@ def test_without_a_reference_or_with_stale_measurements_there_is_no_command():
     robot.host.time = robot.stamp + 500 * MS
     with pytest.raises(StaleError):
         robot.sample()
-    robot.host.time = robot.stamp + MS
-    with pytest.raises(ControlError, match='tracking error'):  # there is none to repeat
-        robot.sample(change=SLIP)
 
 
 def test_only_the_newest_of_several_measurements_is_answered():

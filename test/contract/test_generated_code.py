@@ -350,7 +350,9 @@ def test_a_law_in_c_answers_as_in_python_whatever_happens(pair):
     lead, reasons, released, error, largest = getattr(law, 'lead', 0.0), [], [], 0.0, 0.0
     given = None
     for k in range(2600):
-        elapsed = {500: 0.0, 510: -T, 2000: 80 * T}.get(k, 3 * T if k in (300, 320) else T)
+        elapsed = {500: 0.0, 510: -T, 750: 80 * T, 2000: 80 * T}.get(
+            k, 3 * T if k in (300, 320) else T
+        )
         q, theta = plant.q.copy(), plant.theta.copy()
         theta[1] += 0.15 * (k == 450) + 0.3 * (1200 <= k < 1300)
         q[0] = np.nan if k == 470 else q[0]

@@ -86,8 +86,8 @@ def test_the_controller_takes_a_robot_and_answers_each_measurement_with_torques(
     client, run
 ):
     given = {'controller': 'feed_forward_2', 'bandwidth': 12.0, 'measurement_timeout': 0.0}
-    more = {'max_gap': 1e6, 'max_tracking_error': 100.0, 'without_reference': 'stop'}
-    given |= {'actuators': ELASTIC['actuators'], 'diagnostics_period': 0.05}
+    more = {'max_tracking_error': 100.0, 'without_reference': 'stop'}
+    given |= {'actuators': ELASTIC['actuators']}
     run('flatness_controller', {**given, **more})
     measured = client.offer(ElasticState, 'elastic_state')
     reference = client.offer(JointMotion, 'flatness_controller/reference')

@@ -125,6 +125,47 @@ def test_stop_that_gives_way_has_no_larger_step_than_one_that_holds(panda):
     assert floating[1] <= held[1] + 0.5
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize('is_new', [False, True])
+def test_stop_outlives_a_gap_and_holds_the_robot_where_it_is_found(panda, is_new):
+    robot = Followed(law(panda))
+    if not is_new:
+        robot.run(0.5)
+    robot.law.stop('by hand')
+    if not is_new:
+        robot.run(0.5)
+        robot.missing = 60
+        robot.state[[0, 2]] += 0.1  # it has been led there meanwhile
+    else:
+        with pytest.raises(ControlError, match='has not been measured'):
+            robot.law.release()
+    found = robot.state[0].copy()
+    robot.run(0.6)
+    assert robot.law.reason == 'by hand'
+    assert np.abs(robot.state[0] - found).max() < 0.03
+    assert np.abs(robot.state[3]).max() < 0.05
+    robot.law.release()
+
+
+def test_motion_that_ended_while_nothing_was_measured_stops_the_robot(panda):
+    robot = Followed(law(panda)).run(0.3)
+    robot.missing, rest = 2000, np.zeros((1, 5, panda.n_joints))
+    rest[0, 0] = robot.state[0] + 0.1
+    robot.motion = lambda times: rest
+    robot.run(T)
+    assert 'no measurement was answered for 2' in robot.law.reason
+
+
+def test_robot_beyond_a_limit_of_its_position_is_not_released(panda):
+    robot = Followed(law(panda)).run(0.1)
+    robot.law.stop('by hand')
+    robot.missing = 60
+    robot.state[[0, 2], 1] = panda.limits.upper[1] + 0.2
+    robot.run(0.5)
+    with pytest.raises(ControlError, match='not move on yet: The position .*joint2'):
+        robot.law.release()
+
+
 def test_torque_limits_that_nobody_knows_are_asked_for():
     with pytest.warns(ModelWarning, match='effort limit'):
         model = RobotModel.from_urdf(

@@ -1,4 +1,4 @@
-"""Diagnostics: what is counted, which level it has, and for how long."""
+"""Diagnostics: counts, levels and silence of inputs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from support.ros_harness import Harness, dict_of
 from hodyn_ros import RobotModel
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names
-from hodyn_ros.streams.health import (
-    REFUSALS,
-    ProcessHealth,
-)
+from hodyn_ros.streams.health import ProcessHealth
 from hodyn_ros.streams.robot import Robot
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,14 +61,16 @@ def station():
 # Levels
 
 
-def test_level_rises_at_once_and_falls_after_a_quiet_time(station):
+def test_level_is_that_of_the_time_since_the_report_before(station):
     station.diagnostics.received('joint_motion')
     assert station.after(1.0)['joint_motion'].level == OK
     station.diagnostics.received('joint_motion')
-    station.diagnostics.refused('joint_motion', 'stamp too old', 'stale')
+    station.diagnostics.refused('joint_motion', 'stamp too old')
     assert station.after(1.0)['joint_motion'].level == WARN
-    levels = [station.after(1.0)['joint_motion'].level for _ in range(4)]
-    assert levels == [WARN, WARN, OK, OK]
+    status = station.after(1.0)['joint_motion']
+    assert (status.level, dict_of(status)['last error']) == (OK, 'stamp too old')
+    station.diagnostics.refused('joint_motion', 'stamp too old')
+    assert station.after(1.0)['joint_motion'].level == ERROR, 'nothing else came'
 
 
 # Silence
@@ -87,16 +86,12 @@ def test_input_that_stops_is_stale_until_it_returns(station):
     assert station.after(0.1)['joint_motion'].level == OK
     status = station.after(1.0)['joint_motion']
     assert status.level == STALE
-    assert status.message == 'silent for 1.1 s, came at 100 Hz before'
+    assert status.message == 'silent for 1.1 s'
     assert station.after(500.0)['joint_motion'].level == STALE
     stream(station)
-    status = station.after(0.1)['joint_motion']
-    assert status.level == WARN, 'that it was silent is worth a warning for a while'
-    levels = []
-    for _ in range(5):
-        stream(station, count=100)
-        levels.append(station.after(0.1)['joint_motion'].level)
-    assert levels == [WARN, WARN, OK, OK, OK]
+    assert station.after(0.1)['joint_motion'].level == OK
+    station.receive('joint_motion', 8, 0.6)
+    assert station.after(100.0)['joint_motion'].level == OK, 'single messages are no stream'
 
 
 # Counts
@@ -104,29 +99,18 @@ def test_input_that_stops_is_stale_until_it_returns(station):
 
 def test_inputs_are_counted_by_what_became_of_them(station):
     station.receive('joint_states', 10, 0.1)
-    for number, kind in enumerate(REFUSALS, start=1):
-        for _ in range(number):
-            station.diagnostics.refused('joint_states', 'reason', kind)
+    for _ in range(21):
+        station.diagnostics.refused('joint_states', 'reason')
     station.diagnostics.dropped('joint_states', 5)
     station.diagnostics.input('joint_states').add('gaps', 2)
     status = station.after(1.0)['joint_states']
     values = dict_of(status)
     assert (values['received'], values['refused']) == ('10', '21')
-    assert [values[f'refused as {kind}'] for kind in REFUSALS] == list('123456')
     assert values['dropped late samples'] == '5'
     assert values['gaps'] == '2'
     assert values['rate [Hz]'] == '5.0'
     assert values['age of the last input [s]'] == '1.000'
     assert values['last error'] == 'reason'
-
-
-# Publishers
-
-
-# Output
-
-
-# Model, estimator, planning process, node
 
 
 # Documentation
@@ -148,7 +132,7 @@ def test_every_status_and_value_is_documented(station):
     station.diagnostics.received('joint_motion')
     station.diagnostics.estimate = 2, 0.0, []
     station.diagnostics.process = ProcessHealth('running', 0, '', 42)
-    station.diagnostics.motors.published(0.0, [])
+    station.diagnostics.motors.published()
     station.diagnostics.waiting = 0, 8
     statuses = station.after(1.0)
     statuses['<input>'] = statuses.pop('joint_motion')

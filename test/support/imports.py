@@ -30,9 +30,21 @@ LAYERS = [
     {'typing', 'units'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:
-# RobotModel.warm_up and RobotModel.with_loops. `hodyn view --live` is a node.
+# RobotModel.warm_up and RobotModel.with_loops. `hodyn view --live` is a node. Launch files need
+# `launch` and nothing of ROS else.
 ASKED_FOR = {
     ('hodyn_ros.cli.pictures', 'hodyn_ros.ros.nodes.live_view'),
+    *(
+        ('hodyn_ros.launching', name)
+        for name in (
+            'launch',
+            'launch.actions',
+            'launch.launch_description_sources',
+            'launch.substitutions',
+            'launch_ros.actions',
+            'launch_ros.parameter_descriptions',
+        )
+    ),
     ('hodyn_ros.model.robot', 'hodyn_ros.engine.engine'),
     ('hodyn_ros.model.violations', 'hodyn_ros.kinematics.closed_loops'),
     ('hodyn_ros.model.robot', 'hodyn_ros.kinematics.closed_loops'),

@@ -82,8 +82,8 @@ def time_message(nanoseconds: int) -> Time:
 
 # Streams use the same names in every message. What does not fit is not kept.
 @lru_cache(maxsize=64)
-def _order(names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int] | None:
-    """Find the indices that bring values from one order of names into another; None: the same."""
+def joint_indices(names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int] | None:
+    """Indices that bring values from one order of names into another; None: the same."""
     return None if names == wanted else joint_order(names, wanted)
 
 
@@ -151,7 +151,7 @@ def motion_from_message(
     MotionError
         If a field has the wrong length, a needed one is empty or a value is not finite.
     """
-    order = _order(tuple(message.joint_names), model.joint_names)
+    order = joint_indices(tuple(message.joint_names), model.joint_names)
     n, N = len(model.joint_names), samples or 1
     rows = read_rows(what, message, MOTION_FIELDS, n, _FEWEST_MOTION_FIELDS, samples=N)
     given = [len(getattr(message, name)) > 0 for name in MOTION_FIELDS]

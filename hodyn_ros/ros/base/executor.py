@@ -30,10 +30,8 @@ from rclpy.waitable import NumberOfEntities
 
 _KINDS = ('subscription', 'guard', 'timer', 'client', 'service')  # in the order of WaitSet
 
-# Rclpy looks at everything itself once in this time [s]. If it finds an entity ready that has not
-# been found here, so often in a row, the wait set here cannot be relied on.
+# Rclpy looks at everything itself once in this time [s].
 _LOOK_PERIOD = 0.25
-_MOST_MISSED = 3
 
 # One failure of rclpy may come of what is destroyed while it waits; more in a row do not.
 _MOST_FAILURES = 10
@@ -73,9 +71,7 @@ class StreamExecutor(SingleThreadedExecutor):
         self._fill: list[tuple[Callable[[Any], object], Any]] = []
         self._waitables: list[Any] = []
         self._calls: dict[int, tuple[Any, Callable[[], Any]]] = {}  # by address
-        # Entities that are not left to rclpy, and how often rclpy alone has found them.
-        self._missed: dict[Any, int] = {}
-        self._leaves_own = False
+        self._is_probed = False
         self._unfinished: deque[Any] = deque()  # tasks
         self._next_look = 0.0
         # ROS 2 Humble has no CallbackType: rclpy calls everything.
@@ -152,8 +148,7 @@ class StreamExecutor(SingleThreadedExecutor):
         Also one whose message could not be unpacked, which rclpy would call no more.
         """
         group = entity.callback_group
-        is_left = self._leaves_own and entity in self._missed
-        return group is not None and not is_left and bool(group.can_execute(entity))
+        return group is not None and bool(group.can_execute(entity))
 
     def shutdown(self, timeout_sec: float | None = None) -> bool:
         """Call nothing any more.
@@ -202,8 +197,6 @@ class StreamExecutor(SingleThreadedExecutor):
                 return self._look if is_look_due else None
         entity, take = self._ready.popleft()
         self.latest = entity
-        if entity is not None:
-            self._missed[entity] = 0
         call: Callable[[], Any] | None = take()
         return call
 
@@ -219,9 +212,15 @@ class StreamExecutor(SingleThreadedExecutor):
         except InvalidHandle:  # an event has been destroyed
             self._wait_set = None
             return
+        if not self._is_probed:
+            assert self._change is not None
+            self._change.trigger()
         wait_set.wait(nanoseconds)
         if not self.context.ok():
             raise ExternalShutdownException
+        if not self._is_probed and not wait_set.get_ready_entities('guard_condition'):
+            raise RuntimeError('a guard condition is ready, and the wait set says nothing')
+        self._is_probed = True
         for kind in ('timer', 'subscription', 'guard_condition', 'client', 'service'):
             for address in wait_set.get_ready_entities(kind):  # unknown ones are of actions
                 self._ready.append(self._calls.get(address, self._other))
@@ -241,15 +240,12 @@ class StreamExecutor(SingleThreadedExecutor):
             self._in_use = in_use.pop_all()
         self._wait_set, self._calls = wait_set, {}
         self._fill = [(waitable.add_to_wait_set, wait_set) for waitable in self._waitables]
-        missed, self._missed = self._missed, {}
         for kind, entity in present:
             if kind != 'waitable':
                 name = 'guard_condition' if kind == 'guard' else kind
                 self._fill.append((getattr(wait_set, f'add_{name}'), entity.handle))
                 take = self._take(kind, entity)
                 self._calls[entity.handle.pointer] = self._other if take is None else take
-                if take is not None and entity is not self._change:
-                    self._missed[entity] = missed.get(entity, 0)
 
     def _entities(self) -> Iterator[tuple[str, Any]]:
         """Yield all that there is to wait for, with its kind."""
@@ -311,35 +307,19 @@ class StreamExecutor(SingleThreadedExecutor):
         self._wait_set, self._next_look = None, 0.0
 
     def _call_others(self) -> None:
-        """Have rclpy call those that are left to it."""
+        """Have rclpy call what it finds until something comes again, so that a flood ends."""
         self._wait_set = None  # rclpy may hear of a change in our place
-        self._leaves_own = True
-        try:
-            self._round_of_rclpy()
-        finally:
-            self._leaves_own = False
-
-    def _look(self) -> None:
-        """Have rclpy call all that it finds, which nothing here has found."""
-        self._wait_set, self._next_look = None, time.monotonic() + _LOOK_PERIOD
-        for found in self._round_of_rclpy():
-            if found in self._missed:
-                self._missed[found] += 1
-                if self._missed[found] >= _MOST_MISSED:
-                    self._leave_to_rclpy(f'{found} is ready, and the wait set says nothing')
-
-    def _round_of_rclpy(self) -> list[Any]:
-        """Have rclpy call what it finds until something comes again, and say what that was.
-
-        So a flood of requests or messages ends, and what comes meanwhile is no sign of anything.
-        """
         found: list[Any] = []
         while (called := self._call_of_rclpy(0.0)) is not None:
             # Tasks are one each: one that makes another one would go on for ever.
             if called in found or not hasattr(called, 'callback_group'):
-                break
+                return
             found.append(called)
-        return found
+
+    def _look(self) -> None:
+        """Have rclpy call all that it finds, which nothing here has found."""
+        self._next_look = time.monotonic() + _LOOK_PERIOD
+        self._call_others()
 
     def _call_of_rclpy(self, timeout_sec: float | None) -> Any:
         """Have rclpy wait and call one callback.

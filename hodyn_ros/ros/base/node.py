@@ -25,7 +25,7 @@ from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names
 from hodyn_ros.ros.base.parameters import Parameters
 from hodyn_ros.ros.base.subscription import Input, ReceivingNode, Topic
 from hodyn_ros.ros.base.worker import Worker
-from hodyn_ros.streams.health import OutputHealth, reason, refusal_kind
+from hodyn_ros.streams.health import OutputHealth, reason
 from hodyn_ros.streams.robot import DESCRIPTION
 
 S = TypeVar('S')
@@ -222,7 +222,8 @@ class RobotNode(ReceivingNode, Generic[S]):
 
     def now(self) -> int:
         """Time of the node's clock [ns]."""
-        return int(self.get_clock().now().nanoseconds)
+        clock = self.get_clock()
+        return int(clock.now().nanoseconds) if clock.ros_time_is_active else time.time_ns()
 
     def advertise(
         self, kind: type, topic: str, profile: QoSProfile = qos.OUTPUT
@@ -262,7 +263,7 @@ class RobotNode(ReceivingNode, Generic[S]):
         """Count and log that a message cannot be used; see `ReceivingNode.refuse`."""
         if not isinstance(error, HodynError):  # a fault of ours
             self._log_traceback()
-        self.diagnostics.refused(topic, str(error), refusal_kind(error))
+        self.diagnostics.refused(topic, str(error))
         self.log_error(topic, f'{topic} refused: {error}', is_throttled)
 
     def _log_traceback(self) -> None:

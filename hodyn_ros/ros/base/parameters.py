@@ -72,36 +72,51 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """One of `KINDS`."""
+        """One of `KINDS`, or names, numbers1, numbers3 or choice."""
         default = self.default
         if isinstance(default, tuple):
-            return 'names' if _is_names(default) else f'numbers{len(default)}'
+            return 'names' if isinstance(default[0], str) else f'numbers{len(default)}'
         return 'choice' if self.choices else KINDS[type(default)]
 
     def expectation(self, value: Any) -> str:
-        """What is expected instead of a value, in words; empty if it fits."""
-        fits, expected = _CHECKS[self.kind]
-        return '' if fits(self, value) else expected(self)
-
-    def holds(self, value: float) -> bool:
-        """Whether a number is in the range, both ends included."""
-        return self.low <= value <= self.high
-
-    @property
-    def range(self) -> str:
-        """The range of a number, in words."""
-        return f'from {self.low:.12g} to {self.high:.12g}'
-
-    @property
-    def choices_quoted(self) -> str:
-        """The choices, quoted and with commas between."""
-        return ', '.join(f"'{name}'" for name in self.choices)
+        """Expected values in words instead of one that does not fit; empty if it fits."""
+        choices = ', '.join(f"'{name}'" for name in self.choices)
+        range_ = f'from {self.low:.12g} to {self.high:.12g}'
+        is_one = is_number(value)
+        given = [value] if is_one or not hasattr(value, '__len__') else list(value)
+        kinds = set(map(type, given))
+        are_finite = all(is_number(item) and math.isfinite(item) for item in given)
+        in_range = all(is_number(item) and self.low <= item <= self.high for item in given)
+        is_list = not is_one and not isinstance(value, (str, bytes)) and len(given) > 0
+        fits, expected = {
+            'anything': (True, ''),
+            'switch': (isinstance(value, bool), 'true or false'),
+            'text': (isinstance(value, str), 'text'),
+            'choice': (value in self.choices, f'one of {choices}'),
+            'names': (
+                is_list and kinds == {str} and not (choices and {*given} - {*self.choices}),
+                'a list of ' + (', '.join(self.choices) or 'names'),
+            ),
+            'numbers1': (
+                (is_one or is_list) and are_finite and in_range,
+                f'a number {range_}, or a list of such',
+            ),
+            'numbers3': (
+                is_list and are_finite and len(given) == 3,
+                'three finite numbers',
+            ),
+            'whole': (is_one and in_range and kinds == {int}, f'a whole number {range_}'),
+            'number': (is_one and in_range, f'a number {range_}'),
+        }[self.kind]
+        return '' if fits else expected
 
     def converted(self, value: Any) -> Any:
         """Value that fits, in the type of the default, such as a tuple for a list."""
         if isinstance(self.default, tuple):
             values = [value] if is_number(value) else value
-            return tuple(values if _is_names(values) else map(float, values))
+            return tuple(values if self.kind == 'names' else map(float, values))
+        if self.default is None and hasattr(value, '__len__'):
+            return value if isinstance(value, str) else tuple(value)
         return float(value) if isinstance(self.default, float) else value
 
     def descriptor(self) -> ParameterDescriptor:
@@ -114,17 +129,13 @@ class Entry:
             read_only=self.read_only,
             dynamic_typing=True,
         )
-        default = self.default
         # Zero may stand for no value where it lies outside.
-        if (
-            isinstance(default, (int, float))
-            and self.holds(default)
-            and self.high < math.inf
-        ):
-            whole = isinstance(default, int)
-            kind = IntegerRange if whole else FloatingPointRange
-            bounds = kind(from_value=self.low, to_value=self.high)
-            setattr(made, 'integer_range' if whole else 'floating_point_range', [bounds])
+        has_range = self.high < math.inf and not self.expectation(self.default)
+        if has_range and self.kind == 'whole':
+            made.integer_range = [IntegerRange(from_value=self.low, to_value=self.high)]
+        elif has_range and self.kind == 'number':
+            bounds = FloatingPointRange(from_value=self.low, to_value=self.high)
+            made.floating_point_range = [bounds]
         return made
 
 
@@ -149,21 +160,13 @@ class Family:
 
     @property
     def pattern(self) -> str:
-        """What the names look like."""
+        """Form of the names."""
         return f'{self.start}.<joint>' + '.<key>' * ('' not in self.members)
 
     def split(self, name: str) -> tuple[str, str] | None:
-        """Joint and key of a parameter.
+        """Joint and key of a parameter; the key is empty where there is none.
 
-        Parameters
-        ----------
-        name : str
-            Of the parameter.
-
-        Returns
-        -------
-        tuple of (str, str), optional
-            The key is empty where there is none; None if the parameter is no member.
+        None if the parameter is no member.
         """
         start, _, rest = name.partition('.')
         if start != self.start or not rest:
@@ -171,13 +174,13 @@ class Family:
         joint, _, key = (rest, '', '') if '' in self.members else rest.rpartition('.')
         return joint, key
 
-    def problem(self, name: str, value: Any) -> str:
-        """What is wrong with a member, in words; empty if nothing is.
+    def entry(self, name: str) -> Entry:
+        """Entry of a member.
 
-        Parameters
-        ----------
-        name : str
-        value : object
+        Raises
+        ------
+        ValueError
+            If there is none of the name.
         """
         joint, key = self.split(name) or ('', '')
         made = self.members.get(key)
@@ -185,45 +188,25 @@ class Family:
             keys = '' if '' in self.members else f' with one of {listed(self.members)}'
             near = difflib.get_close_matches(key, self.members, 1, 0.6)
             hint = f' (did you mean {near[0]}?)' if near else ''
-            return f'Parameter {name} is unknown{hint}, expected {self.pattern}{keys}.'
-        expected = '' if value == made.default else made.expectation(value)
-        if expected and made.default is not None and made.expectation(made.default):
-            expected = f'{made.default:g} or {expected}'
-        return f'Parameter {name} is {shown(value)}, expected {expected}.' * bool(expected)
-
-    def descriptor(self, name: str) -> ParameterDescriptor:
-        """Descriptor for the declaration of a member.
-
-        Parameters
-        ----------
-        name : str
-        """
-        joint, key = self.split(name) or ('', '')
-        made = self.members[key]
+            raise ValueError(
+                f'Parameter {name} is unknown{hint}, expected {self.pattern}{keys}.'
+            )
         text = made.description.format(joint=joint)
-        return replace(made, description=text, read_only=True).descriptor()
+        return replace(made, name=name, description=text, read_only=True)
 
     def values(self, values: Mapping[str, Any]) -> Values:
-        """Those of some values that belong to the family and say something.
+        """Joint, key and value of those parameters that belong to the family and say something.
 
         Parameters
         ----------
         values : mapping of str to object
             By the names of parameters.
-
-        Returns
-        -------
-        tuple of (str, str, object)
-            Joint, key and value, sorted by name.
         """
         found = []
         for name, value in sorted(values.items()):
             place = self.split(name)
-            if place is not None and value != (made := self.members[place[1]]).default:
-                # So that settings can be compared.
-                is_list = not isinstance(value, str) and hasattr(value, '__len__')
-                value = tuple(value) if is_list else made.converted(value)
-                found.append((*place, value))
+            if place is not None and value != (made := self.entry(name)).default:
+                found.append((*place, made.converted(value)))
         return tuple(found)
 
 
@@ -232,10 +215,7 @@ def entry(
     description: str,
     low: float = -math.inf,
     high: float = math.inf,
-    *,
-    choices: tuple[str, ...] = (),
-    read_only: bool = False,
-    name: str = '',
+    **options: Any,
 ) -> Any:
     """Field of a table that is a parameter, with the type of its default.
 
@@ -247,14 +227,10 @@ def entry(
         A sentence with the unit in brackets.
     low, high : float
         Range of a number, both ends included.
-    choices : tuple of str
-        What a text, or each of several names, may be.
-    read_only : bool
-        Whether it stays what it is at the start.
-    name : str
-        By default that of the field.
+    **options
+        `choices`, `read_only` and `name` (by default that of the field), see `Entry`.
     """
-    made = Entry(name, default, description, low, high, choices, read_only)
+    made = Entry(options.pop('name', ''), default, description, low, high, **options)
     return field(default=default, metadata={'entry': made})
 
 
@@ -349,13 +325,10 @@ def _read(item: Field[Any]) -> tuple[str, Any]:
     return what, made
 
 
-def _families(kind: type[Any]) -> list[Family]:
-    return [item.metadata['family'] for item in fields(kind) if 'family' in item.metadata]
-
-
 def _family_of(kind: type[Any], name: str) -> Family | None:
     """Family to which a parameter belongs."""
-    return next((kin for kin in _families(kind) if kin.split(name)), None)
+    families = (item.metadata.get('family') for item in fields(kind))
+    return next((kin for kin in families if kin and kin.split(name)), None)
 
 
 def is_number(value: Any) -> bool:
@@ -365,16 +338,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, float)
 
 
-def _is_names(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and {*map(type, value)} == {str}
-
-
-def _are_numbers(value: Any) -> bool:
-    if isinstance(value, (str, bytes)) or not hasattr(value, '__len__') or not len(value):
-        return False
-    return all(is_number(number) and math.isfinite(number) for number in value)
-
-
 KINDS = {
     bool: 'switch',
     int: 'whole',
@@ -382,45 +345,7 @@ KINDS = {
     str: 'text',
     type(None): 'anything',
 }
-"""Kinds of parameters by the type of their default; others are names, numbers and choices."""
-
-# What fits a parameter of each kind, and what is expected otherwise.
-_CHECKS: dict[str, tuple[Callable[[Entry, Any], bool], Callable[[Entry], str]]] = {
-    'anything': (lambda entry, value: True, lambda entry: ''),
-    'switch': (lambda entry, value: isinstance(value, bool), lambda entry: 'true or false'),
-    'text': (lambda entry, value: isinstance(value, str), lambda entry: 'text'),
-    'choice': (
-        lambda entry, value: value in entry.choices,
-        lambda entry: f'one of {entry.choices_quoted}',
-    ),
-    'names': (
-        lambda entry, value: (
-            _is_names(value) and not (entry.choices and {*value} - {*entry.choices})
-        ),
-        lambda entry: 'a list of ' + (', '.join(entry.choices) or 'names'),
-    ),
-    'numbers1': (
-        lambda entry, value: (
-            _are_numbers(given := [value] if is_number(value) else value)
-            and all(map(entry.holds, given))
-        ),
-        lambda entry: f'a number {entry.range}, or a list of such',
-    ),
-    'numbers3': (
-        lambda entry, value: _are_numbers(value) and len(value) == 3,
-        lambda entry: 'three finite numbers',
-    ),
-    'whole': (
-        lambda entry, value: (
-            is_number(value) and not isinstance(value, float) and entry.holds(value)
-        ),
-        lambda entry: f'a whole number {entry.range}',
-    ),
-    'number': (
-        lambda entry, value: is_number(value) and entry.holds(value),
-        lambda entry: f'a number {entry.range}',
-    ),
-}
+"""Kinds of parameters by the type of their default."""
 
 
 def shown(value: Any) -> str:
@@ -431,29 +356,16 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f'{text[:77]}...'
 
 
-def find_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
-    """What is wrong with single values, in words.
-
-    Parameters
-    ----------
-    kind : type
-        Table of the parameters.
-    values : mapping of str to object
-        By names; those that the table does not have are left alone.
-
-    Returns
-    -------
-    list of str
-    """
-    known = {item.name: item for item in entries(kind)}
-    problems = []
-    for name, value in values.items():
-        if name in known:
-            if expected := known[name].expectation(value):
-                problems.append(f'Parameter {name} is {shown(value)}, expected {expected}.')
-        elif (kin := _family_of(kind, name)) and (problem := kin.problem(name, value)):
-            problems.append(problem)
-    return problems
+def _known(kind: type[Any], names: Iterable[str]) -> tuple[dict[str, Entry], list[str]]:
+    """Entries of a table and of members of its families; problems with names of members."""
+    known, problems = {item.name: item for item in entries(kind)}, []
+    for name in names:
+        if name not in known and (kin := _family_of(kind, name)):
+            try:
+                known[name] = kin.entry(name)
+            except ValueError as error:
+                problems.append(str(error))
+    return known, problems
 
 
 def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -> S:
@@ -479,7 +391,11 @@ def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -
     ValueError
         If values cannot be used, alone or together; it names all of them.
     """
-    problems = find_problems(kind, values)
+    known, problems = _known(kind, values)
+    for name in values:
+        if name in known and (expected := known[name].expectation(values[name])):
+            given = shown(values[name])
+            problems.append(f'Parameter {name} is {given}, expected {expected}.')
     if not problems:
         settings = _filled(kind, values, '')
         if overridden:
@@ -582,19 +498,15 @@ class Parameters(Generic[S]):
         }
         for name in self.given:  # whoever needs it declares it with its meaning
             node.undeclare_parameter(name)
-        descriptors = {item.name: item.descriptor() for item in entries(kind)}
-        defaults = {item.name: item.default for item in entries(kind)}
         self.settings: S = make_settings(kind, self.given)
-        for name in self.given:
-            if name not in defaults and (kin := _family_of(kind, name)):
-                descriptors[name] = kin.descriptor(name)
-        self._names = {*descriptors}
+        known, _ = _known(kind, self.given)
+        self._names = {*known}
         self._overridden: dict[str, Any] = {}
-        self._values = {k: v for k, v in self.given.items() if k in descriptors}
-        for name, descriptor in descriptors.items():
-            default = defaults.get(name)
-            value = list(default) if isinstance(default, tuple) else default
-            node.declare_parameter(name, self.given.get(name, value), descriptor)
+        self._values = {name: x for name, x in self.given.items() if name in known}
+        for name, item in known.items():
+            value = self.given.get(name, item.default)
+            value = list(value) if isinstance(value, tuple) else value
+            node.declare_parameter(name, value, item.descriptor())
         self._has_post_set = hasattr(node, 'add_post_set_parameters_callback')
         node.add_on_set_parameters_callback(self._check)
         if self._has_post_set:
@@ -606,22 +518,18 @@ class Parameters(Generic[S]):
         return self._hints(sorted(self.given))
 
     def _hints(self, names: Iterable[str]) -> list[str]:
-        """Those of the names that are not declared, each with what may have been meant."""
+        """Those of the names that are not declared, each with a hint."""
         known = self._node.list_parameters([], 0).names
         found = []
         for name in names:
-            if name in known:
-                continue
-            near = difflib.get_close_matches(name, known, 1, 0.8)
-            hints = [f'did you mean {other}?' for other in near]
-            start = name.partition('.')[0] + '.'
-            members = sorted(other for other in known if other.startswith(start))
-            kin = _family_of(self._kind, name)
-            if kin is not None:
-                hints.append(f'{kin.pattern} is read at the start alone')
-            if members:
-                hints.append(f'{listed(members)} exist')
-            found.append(f'{name} ({"; ".join(hints)})' if hints else name)
+            hints = [
+                f' (did you mean {near}?)'
+                for near in difflib.get_close_matches(name, known, 1, 0.8)
+            ]
+            if kin := _family_of(self._kind, name):
+                hints = [f' ({kin.pattern} is read at the start alone)']
+            if name not in known:
+                found.append(name + ''.join(hints))
         return found
 
     def _refuse_unknown(self, parameters: list[Parameter]) -> list[Parameter]:

@@ -5,7 +5,6 @@ rclpy would drop uncounted what is not UTF-8, and unpack a million names.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,11 +15,11 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 
-from hodyn_ros.errors import MessageError, SizeError
+from hodyn_ros.errors import HodynError, MessageError, SizeError
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names, unheard_publishers
 from hodyn_ros.ros.base.executor import take_following
-from hodyn_ros.streams.health import LOST
+from hodyn_ros.streams.health import LEFT_OUT, LOST
 from hodyn_ros.streams.robot import DESCRIPTION
 
 try:
@@ -56,8 +55,8 @@ class Topic(NamedTuple):
     is_sample : bool
         Whether a message is about one instant, small therefore, and accepted when it has been
         taken; of others it is said later what has become of them.
-    as_bytes : bool
-        Whether `take` gets the serialized message.
+    unpack : callable, optional
+        Makes of the serialized message what `take` gets; by default rclpy unpacks it.
     """
 
     name: str
@@ -66,7 +65,7 @@ class Topic(NamedTuple):
     profile: QoSProfile
     then: Callable[[], object] = bool
     is_sample: bool = True
-    as_bytes: bool = False
+    unpack: Callable[[bytes], Any] | None = None
 
     @classmethod
     def whole(
@@ -82,7 +81,7 @@ class Topic(NamedTuple):
             Called with the serialized message.
         profile : QoSProfile
         """
-        return cls(name, kind, take, profile, is_sample=False, as_bytes=True)
+        return cls(name, kind, take, profile, is_sample=False, unpack=bytes)
 
 
 class ReceivingNode(Node):
@@ -131,6 +130,8 @@ class Input:
 
     def __init__(self, node: ReceivingNode, topic: Topic) -> None:
         self._node, self._topic = node, topic
+        rclpy_unpacks = partial(deserialize_message, message_type=topic.kind)
+        self._unpack: Callable[[bytes], Any] = topic.unpack or rclpy_unpacks
         self._numbers: dict[bytes, int] = {}  # the latest of every publisher
         self._warned: set[str] = set()  # what is said of publishers that are there
         self.health = node.diagnostics.input(topic.name)
@@ -165,7 +166,7 @@ class Input:
         info : mapping of str to object
             What the middleware says of it, such as its number and when it was received.
         """
-        node, topic, health = self._node, self._topic, self.health
+        node, topic, health, unpack = self._node, self._topic, self.health, self._unpack
         largest, bound = _LARGEST_MESSAGE, 'a message may have'
         if topic.is_sample and largest > LARGEST_SAMPLE:
             largest, bound = LARGEST_SAMPLE, 'a message about one instant may have'
@@ -177,15 +178,15 @@ class Input:
                 data, info = following
             # 0: the middleware does not say.
             node.received = info.get('received_timestamp', 0)
-            now = time.time_ns()
-            late, left_out = max(now - (node.received or now), 0), 0
             # Other middleware does not number messages, and ROS 2 before Kilted is silent.
             count, publisher = (
                 info.get('publication_sequence_number'),
                 info.get('publisher_gid'),
             )
             if count is not None and publisher is not None:
-                left_out = max(count - self._numbers.get(publisher['data'], count) - 1, 0)
+                left_out = count - self._numbers.get(publisher['data'], count) - 1
+                if left_out > 0:
+                    health.add(LEFT_OUT, left_out)
                 if len(self._numbers) > _MOST_PUBLISHERS:
                     self._numbers.clear()
                 self._numbers[publisher['data']] = count
@@ -196,19 +197,19 @@ class Input:
                         f'({largest}); send it in parts or with what is needed only.'
                     )
                 try:
-                    message = (
-                        data if topic.as_bytes else deserialize_message(data, topic.kind)
-                    )
+                    message = unpack(data)
+                except HodynError:
+                    raise
                 except Exception as error:  # of many classes
                     raise MessageError(
                         f'The message cannot be unpacked: {error}'
                     ) from error
                 topic.take(message)
             except Exception as error:  # a fault of ours must not end the node
-                health.arrived(late, left_out, is_taken=False)
                 node.refuse(topic.name, error, topic.name != 'joint_trajectory')
             else:
-                health.arrived(late, left_out, topic.is_sample)
+                if topic.is_sample:
+                    health.note('received')
         try:
             topic.then()
         except Exception as error:

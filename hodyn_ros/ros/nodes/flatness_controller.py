@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,7 +60,6 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     Attributes
     ----------
     control : ControlLoop
-    supervisor : Supervisor
     stream : MotionStream
         Of the control loop.
     """
@@ -75,7 +75,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self.control = ControlLoop(
             self, self._planning, controlled_robot, make_laws, self._planning.set_up
         )
-        self.supervisor, self.stream = self.control.supervisor, self.control.stream
+        self.stream = self.control.stream
         self._message = JointState()
         self._named: Laws | None = None  # for which the message has its names
         self._publisher = self.advertise(JointState, '~/motor_command')
@@ -157,7 +157,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._publish(answer)
         hits = self.control.note_sent(answer)
         taken = time.perf_counter() - begin
-        self.diagnostics.output.published(taken, hits, answer.stamp, self.now())
+        self.diagnostics.output.published(taken, answer.stamp, self.now())
+        self.diagnostics.output.exceeded(Counter(hits))
         try:
             self._publish_observed(answer.stamp)
         except Exception as failure:
@@ -211,9 +212,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             *output.values,
             *(KeyValue(key=key, value=text) for key, text in values),
         ]
-        if self.supervisor.has_stopped:  # it lasts
+        if self.control.why:  # it lasts
             output.level = DiagnosticStatus.ERROR
-            output.message = f'the robot has been stopped: {self.supervisor.why}'
+            output.message = f'the robot has been stopped: {self.control.why}'
         return statuses
 
 

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from hodyn_ros.control.guards import FLOAT
 from hodyn_ros.control.laws import CONTROLLERS, MODES, TRACKING
 from hodyn_ros.errors import ControlError
 from hodyn_ros.names import listed
@@ -17,39 +18,12 @@ from hodyn_ros.ros.base.parameters import (
     Triple,
     Values,
     entry,
-    group,
     same,
-    shown,
 )
-from hodyn_ros.streams.supervisor import FLOAT, HOLD
+from hodyn_ros.streams.inputs import HOLD
 from hodyn_ros.typing import Array
 
 _same = partial(same, NodeSettings, read_only=True)
-
-
-@dataclass(frozen=True)
-class ResolutionSettings:
-    """Steps in which positions are measured, behind the gears."""
-
-    links: Numbers = entry(
-        (0.0,),
-        'Of the encoders of the links, one step for all joints or one for each; tracking lowers '
-        'its default bandwidth for the noise that they cause [rad, m]; 0: not known.',
-        0.0,
-        1.0,
-    )
-    motors: Numbers = entry(
-        (0.0,),
-        'The same of the encoders of the motors, behind their gears, in the order of the motors '
-        '[rad, m].',
-        0.0,
-        1.0,
-    )
-
-    @property
-    def pair(self) -> tuple[Numbers, Numbers] | None:
-        """Steps of links and motors; None if they are not known."""
-        return (self.links, self.motors) if any(self.links) and any(self.motors) else None
 
 
 @dataclass(frozen=True)
@@ -59,8 +33,6 @@ class ControlSettings:
     base_link: str = _same('base_link')
     tip_link: str = _same('tip_link')
     gravity: Triple = _same('gravity')
-    diagnostics_period: float = _same('diagnostics_period')
-    max_trajectory_points: int = _same('max_trajectory_points')
     allow_partial_joints: bool = _same('allow_partial_joints')
     controller: str = entry(
         TRACKING,
@@ -93,11 +65,6 @@ class ControlSettings:
         'The robot measures the torques between springs and links (spring_torque of '
         'elastic_state); tracking uses them in place of the deflections.',
     )
-    limit_torques: bool = entry(
-        True,
-        'Torques are cut at the limits of the motors, max_motor_torque of the actuators, or '
-        'else at the efforts of the robot description.',
-    )
     measurement_timeout: float = entry(
         0.1,
         'A measurement whose stamp is farther from now than this is not answered [s]; 0: any '
@@ -124,11 +91,6 @@ class ControlSettings:
         0.01,
         60.0,
     )
-    allow_limit_violations: bool = entry(
-        False,
-        'Trajectories and references that exceed limits of the robot description are '
-        'executed all the same.',
-    )
     max_tracking_error: Numbers = entry(
         (0.2,),
         'The robot is stopped if a joint is farther than this from its reference [rad, m]: one '
@@ -136,48 +98,26 @@ class ControlSettings:
         1e-6,
         1e6,
     )
-    velocity_margin: float = entry(
-        0.2,
-        'The robot is stopped if a joint is faster than its limit by more than this share of it.',
-        0.0,
-        1e6,
-    )
-    position_margin: float = entry(
-        0.05,
-        'The robot is stopped if a joint is beyond a limit of its position by more than '
-        'this [rad, m].',
-        0.0,
-        1e6,
-    )
-    violation_samples: int = entry(
-        3,
-        'How many measurements one after the other must exceed a bound until the robot is '
-        'stopped; during those before, the torque stays as it is.',
-        1,
-        20,
-    )
-    saturation_time: float = entry(
-        0.2,
-        'The robot is stopped if a motor is at its torque limit for longer than this [s].',
-        1e-3,
-        1e6,
-    )
-    max_gap: float = entry(
-        0.05,
-        'The robot is stopped if it moves and no measurement came for longer than this [s].',
-        1e-3,
-        1e6,
-    )
     max_external_torque: Numbers = entry(
         (0.0,),
         'The robot is stopped if a torque on a link that the model lacks is larger than this '
-        '[N m, N]: one number, or one for each joint; 0: never. Only tracking knows it.',
+        '[N m, N]; not by laws that yield. One number, or one for each joint; 0: the largest '
+        'torque of the motor.',
+        0.0,
+        1e6,
+    )
+    max_drive_error: Numbers = entry(
+        (0.0,),
+        'The robot is stopped if the torque that moves a motor differs by more than this from '
+        'the commanded one, as with a closed brake or much friction [N m, N]: one number, or one '
+        'for each joint; 0: half of its largest torque.',
         0.0,
         1e6,
     )
     collision_reaction: str = entry(
         'stop',
-        'What happens then: stop (along the path) or float (by gravity_compensation).',
+        'What motors do behind max_external_torque: stop (they are held), or float (they give '
+        'way, with the weight and dampers).',
         choices=('stop', FLOAT),
     )
     tool_link: str = entry(
@@ -197,38 +137,16 @@ class ControlSettings:
     rotational_stiffness: float = entry(
         30.0, 'Of cartesian_impedance about all axes [N m/rad].', 0.0, 1e6
     )
-    nullspace_stiffness: float = entry(
-        5.0,
-        'Of joints that the link of cartesian_impedance leaves free [N m/rad, N/m].',
-        0.0,
-        1e6,
-    )
-    damping_ratio: float = entry(
-        0.7, 'Of joint_impedance and cartesian_impedance.', 0.0, 2.0
-    )
-    floating_damping: float = entry(
-        2.0, 'Of the motors in gravity_compensation [N m s/rad, N s/m].', 0.0, 1e6
-    )
-    resolution: ResolutionSettings = group(ResolutionSettings)
     actuators: Values = _same('actuators')
 
     def contradictions(self) -> list[str]:
         """Values that are valid alone but not together, or not for the laws."""
-        problems = [
+        return [
             f'Parameter actuators.{joint}.type is vsa, expected sea or rigid: no law of this node '
             'controls a joint of variable stiffness, whose motors also set the stiffness. '
             'hodyn_node computes what such motors have to do along a motion.'
             for joint, key, value in self.actuators
             if (key, value) == ('type', 'vsa')
-        ]
-        steps = self.resolution
-        given = (*steps.links, *steps.motors)
-        if not any(given) or all(given):
-            return problems
-        return [
-            *problems,
-            f'Parameter resolution.links is {shown(steps.links)} and resolution.motors is '
-            f'{shown(steps.motors)}, expected numbers above zero in both, or zeros alone.',
         ]
 
     def of_joints(self, name: str, joint_names: Sequence[str]) -> Array:
@@ -270,7 +188,6 @@ class ControlSettings:
     def planning(self) -> NodeSettings:
         """Settings for planning trajectories."""
         return NodeSettings(
-            max_trajectory_points=self.max_trajectory_points,
             allow_partial_joints=self.allow_partial_joints,
             stop_duration=self.stop_duration,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -48,12 +49,9 @@ from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import (
     HIGHEST_EFFORT_ORDER,
     continuous_order,
-    message_of_joints,
     motion_estimate_message,
-    motion_from_message,
     payload_of,
     time_message,
-    write_efforts,
 )
 from hodyn_ros.ros.base.inputs import (
     BaseMotionMessages,
@@ -66,6 +64,7 @@ from hodyn_ros.ros.base.life import main
 from hodyn_ros.ros.base.motor_messages import MotorMessages
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.serialized import EffortWriter, MotionReader
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.identification import OnlineIdentification
 from hodyn_ros.ros.planner.client import ServingClient
@@ -129,7 +128,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self.robot: Robot | None = None
         # What follows belongs to the robot in use.
         self._limit_check: LimitCheck | None = None
-        self._message: JointEffort  # used again and again
+        self._writer: EffortWriter
         self._motors: MotorMessages | None = None
         self._remark = ''  # why there is no compiled code
         self._unlimited: list[str] = []  # what has been said to have no limit
@@ -139,6 +138,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._wrenches = WrenchMessages(settings)
         self._base = BaseMotionMessages()
         self._measured = JointStateMessages()
+        self._motions = MotionReader()
         self._mechanism = MechanismMessages()
         self._transitions = Transitions()
         acting = self._wrenches, self._base, self._transitions
@@ -185,7 +185,13 @@ class HodynNode(RobotNode[NodeSettings]):
         give = partial(self._take_acting, 'wrench_motion', self._wrenches.take_motion)
         states, answer = self._take_joint_states, self._answer_joint_states
         samples = [
-            Topic('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
+            Topic(
+                'joint_motion',
+                JointMotion,
+                self._take_joint_motion,
+                qos.NEWEST,
+                unpack=self._read_joint_motion,
+            ),
             Topic('wrench_motion', WrenchMotion, give, qos.INPUT),
             Topic('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
             Topic(
@@ -262,7 +268,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if robot is not None and robot is not self.robot:
             self._note_limit_hits()
             self._limit_check = LimitCheck(robot.model, robot.limits)
-            self._message = message_of_joints(JointEffort, robot.model)
+            self._writer = EffortWriter(robot.model)
             self._mechanism.use(robot.model)
             if self.robot is None or self.robot.model.base_link != robot.model.base_link:
                 self._base.clear()
@@ -407,10 +413,13 @@ class HodynNode(RobotNode[NodeSettings]):
 
     # Single motions and measurements
 
-    def _take_joint_motion(self, message: JointMotion) -> None:
+    def _read_joint_motion(self, data: bytes) -> tuple[Robot, Array, int]:
         robot = self.robot or self._preparation.ready()
-        motion = motion_from_message(robot.model, message)
-        stamp, arrival = self._times(message)
+        return robot, *self._motions.read(data, robot.model)
+
+    def _take_joint_motion(self, given: tuple[Robot, Array, int]) -> None:
+        robot, motion, stamp = given
+        stamp, arrival = self._times(stamp)
         if stamp < arrival:  # one that is ahead is answered
             check_age(
                 'joint_motion', stamp, arrival, self.settings.input_timeout, 'input_timeout'
@@ -429,18 +438,16 @@ class HodynNode(RobotNode[NodeSettings]):
     def _times_of_arrival(self) -> tuple[int, int]:
         """When the message that is being taken has arrived, and now, by the node's clock [ns]."""
         # The middleware tells the time of the system; what a simulation showed then is not known.
-        is_simulated = self.get_clock().ros_time_is_active
-        now = self.now() if is_simulated else time.time_ns()
+        now, is_simulated = self.now(), self.get_clock().ros_time_is_active
         return (now if is_simulated else min(self.received or now, now)), now
 
-    def _times(self, message: JointMotion | JointState) -> tuple[int, int]:
+    def _times(self, stamp: int) -> tuple[int, int]:
         """Stamp (zero: the arrival) and arrival [ns] of the message that is being taken.
 
         StaleError if it came in time, but has waited here for too long.
         """
         arrival, now = self._times_of_arrival()
-        stamp = nanoseconds(message.header.stamp) or arrival
-        timeout = self.settings.input_timeout
+        stamp, timeout = stamp or arrival, self.settings.input_timeout
         if timeout and now - stamp > timeout * NANOSECONDS >= arrival - stamp:
             raise StaleError(
                 f'The stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, more than '
@@ -458,7 +465,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._preparation.ready()
         measured, state = self._measured, message
         dropped = measured.dropped
-        stamp, arrival = self._times(message)
+        stamp, arrival = self._times(nanoseconds(message.header.stamp))
         if has_loops:
             completed = self._mechanism.completed(message, stamp, arrival)
             if completed is None:
@@ -569,12 +576,11 @@ class HodynNode(RobotNode[NodeSettings]):
             delay = estimate.delay
             if std is not None:
                 self._identification.update(motion, stamp, found.wrenches, std)
-        write_efforts(self._message, effort, stamp, source, continuous, std, delay)
-        self._effort_publisher.publish(self._message)
+        message = self._writer.message(effort, stamp, source, continuous, std, delay)
+        self._effort_publisher.publish(message)
         if self._mechanism.joint_names:
             self._publish_state(motion, stamp)
-        now = self.get_clock().now().nanoseconds
-        self.diagnostics.output.published(time.perf_counter() - begin, (), stamp, now)
+        self.diagnostics.output.published(time.perf_counter() - begin, stamp, self.now())
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
         if self._motors is not None:
@@ -609,8 +615,9 @@ class HodynNode(RobotNode[NodeSettings]):
             return
         self._motor_publisher.publish(messages.message(motors, stamp, source))
         violations = find_motor_violations(drives.actuators, drives.limits, motors)
-        health.published(
-            0.0, [f'{item.quantity} of {item.joint_name}' for item in violations]
+        health.published()
+        health.exceeded(
+            Counter(f'{item.quantity} of {item.joint_name}' for item in violations)
         )
 
     # Trajectories

@@ -310,8 +310,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             factor = self._real_time_factor(robot)
             values['real-time factor'] = '' if factor is None else f'{factor:.3g}'
         values['samples without a command'] = counts['samples without a command']
-        refused = sum((item.refused for item in inputs.values()), Counter[str]())
-        values.update((f'refused: {kind}', refused[kind]) for kind in sorted(refused))
+        values['refused'] = sum(item.total['refused'] for item in inputs.values())
         values['last refusal'] = ' '.join(
             f'{topic}: {item.last_error}'
             for topic, item in inputs.items()

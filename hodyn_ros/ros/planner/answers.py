@@ -62,7 +62,7 @@ from hodyn_ros.ros.base.motor_messages import (
     requested_stiffness,
     stiffness_from_message,
 )
-from hodyn_ros.streams.health import reason, refusal_kind
+from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.measured import TURN
 from hodyn_ros.streams.motion_stream import CHUNK_STEP, Plan, Task
@@ -241,13 +241,13 @@ def refused_plan(task: Task, error: BaseException) -> Plan:
     ----------
     task : Task
     error : BaseException
-        Says why, and the kind of refusal.
+        Says why.
 
     Returns
     -------
     Plan
     """
-    return Plan(task.number, None, error=reason(error), kind=refusal_kind(error))
+    return Plan(task.number, None, error=reason(error))
 
 
 def exceeded_limits(message: JointEffortTrajectory, hint: str) -> tuple[str, ...]:

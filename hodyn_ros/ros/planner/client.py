@@ -274,9 +274,7 @@ class PlanningClient:
     def _refuse_latest(self) -> None:
         """Refuse the latest task; who has its plan already takes no notice."""
         text = 'The process that planned it has ended.'
-        self._node.soon(
-            self._report_plan, Plan(self._latest, None, error=text, kind='internal')
-        )
+        self._node.soon(self._report_plan, Plan(self._latest, None, error=text))
 
     def _one_life(self, ready_time: float, is_next: bool) -> str:
         """Run a process until it ends.
@@ -476,7 +474,7 @@ class ServingClient(PlanningClient):
         node = self._node
         node.diagnostics.waiting = event.waiting, MOST_WAITING_REQUESTS
         if event.error:
-            node.diagnostics.refused(event.service, event.error, event.kind)
+            node.diagnostics.refused(event.service, event.error)
             node.log_error(event.service, f'{event.service} refused: {event.error}')
         else:
             node.diagnostics.received(event.service)

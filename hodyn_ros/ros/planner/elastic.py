@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hodyn_ros.control.observer_controller import GUARDS
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.planner.answers import exceeded_limits, plan_trajectory
@@ -52,14 +53,11 @@ class ElasticPlanner(TaskPlanner['ControlSettings']):
         """Plan of a trajectory, refused if it exceeds limits."""
         if robot is not None and task.known is not None:
             # Positions in which the robot is already, up to the margin, it may leave.
-            limits, margin, q = robot.limits, settings.position_margin, task.known.motion[0]
+            limits, margin, q = robot.limits, GUARDS.position_margin, task.known.motion[0]
             lower = np.minimum(limits.lower, np.maximum(q, limits.lower - margin))
             upper = np.maximum(limits.upper, np.minimum(q, limits.upper + margin))
             robot = robot._replace(limits=limits._replace(lower=lower, upper=upper))
         plan, whole = plan_trajectory(robot, task, settings.planning)
-        exceeded = exceeded_limits(
-            whole, 'allow_limit_violations has it executed all the same.'
-        )
-        if exceeded and not settings.allow_limit_violations:
+        if exceeded := exceeded_limits(whole, 'Keep the limits, or give it more time.'):
             raise TrajectoryError(exceeded[0])
-        return plan._replace(warnings=(*plan.warnings, *exceeded))
+        return plan

@@ -121,15 +121,12 @@ class Served(NamedTuple):
         One of SERVICES.
     error : str
         Why it is refused; empty on success.
-    kind : str
-        Of the refusal.
     waiting : int
         Requests that wait now.
     """
 
     service: str
     error: str
-    kind: str
     waiting: int
 
 

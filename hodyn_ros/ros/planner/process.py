@@ -115,11 +115,6 @@ BUSY, INTERNAL_ERROR = (
     RetimeTrajectory.Response.BUSY,
     RetimeTrajectory.Response.INTERNAL_ERROR,
 )
-_KINDS = {
-    RetimeTrajectory.Response.INVALID_JOINTS: 'unknown joints',
-    INTERNAL_ERROR: 'internal',
-    BUSY: 'busy',
-}
 
 
 class Planner(TaskPlanner[NodeSettings]):
@@ -292,7 +287,7 @@ class Planner(TaskPlanner[NodeSettings]):
                 name = getattr(self._executor.latest, 'srv_name', '').rpartition('/')[2]
                 if name:
                     text = 'The request cannot be unpacked.'
-                    self._report(Served(name, text, 'invalid', self._waiting))
+                    self._report(Served(name, text, self._waiting))
 
     def planned(self, robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
         """Plan of a task; its whole answer waits for `accept`."""
@@ -329,8 +324,7 @@ class Planner(TaskPlanner[NodeSettings]):
             with self._changed:
                 self._unanswered -= 1
                 self._changed.notify_all()
-        kind = _KINDS.get(response.error_code, 'invalid')
-        self._report(Served(service.name, response.message, kind, self._waiting))
+        self._report(Served(service.name, response.message, self._waiting))
         return response
 
     @property

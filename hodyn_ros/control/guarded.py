@@ -1,0 +1,96 @@
+"""Guards around a law without memory: the judge of all other laws, with an observer beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hodyn_ros.control.controller import Controller, friction_of
+from hodyn_ros.control.guards import Guards
+from hodyn_ros.control.law import Command
+from hodyn_ros.control.observer_controller import GUARDS, ObserverController
+from hodyn_ros.control.values import fill, powers
+from hodyn_ros.typing import Array
+
+
+class GuardedController(ObserverController):
+    """A law without memory that is stopped, held and released as the laws with an observer.
+
+    The law gets the measured state: positions and speeds that cannot be true are replaced by those
+    that are expected.
+
+    Parameters
+    ----------
+    law : Controller
+        Its torque limits and lead are those of the controller.
+    sample_period : float
+        T [s]; `evaluate` is called as often.
+    delay : float
+        As of `ObserverController`; of the observer alone, since the law has its lead.
+    guards : Guards
+    """
+
+    estimates = False
+
+    def __init__(
+        self,
+        law: Controller,
+        sample_period: float,
+        *,
+        delay: float = 0.0,
+        guards: Guards = GUARDS,
+    ) -> None:
+        limits = law.torque_limits
+        super().__init__(
+            law.actuators, sample_period, torque_limits=limits, delay=delay, guards=guards
+        )
+        self.law, self.orders = law, law.orders
+        self.lead, self._back = law.lead, powers(-law.lead, len(self._desired))
+        self._speeds: tuple[ArrayLike | None, ArrayLike | None] = None, None
+        self.begin()
+
+    @property
+    def _remaining(self) -> Array:
+        return np.zeros_like(self._desired)  # it does not approach: the whole error counts
+
+    def begin(self) -> None:
+        """Begin with what the observer knows; without a torque before, at once."""
+        self._begins = self.observer.acting.size > 0
+
+    def evaluate(
+        self,
+        desired: ArrayLike,
+        q: ArrayLike,
+        qd: ArrayLike | None,
+        theta: ArrayLike,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None = None,
+        stiffness: Mapping[str, ArrayLike] | None = None,
+        elapsed: float | None = None,
+    ) -> Command:
+        """Motor torques for a measurement; see `ObserverController.evaluate`."""
+        self._speeds = qd, thetad
+        return super().evaluate(
+            desired, q, qd, theta, thetad, spring_torque, stiffness, elapsed
+        )
+
+    def _demand(
+        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
+    ) -> tuple[Array, Array | float]:
+        (q, theta), joint = self.observer.measured, self.observer.transmission.joint
+        speeds = []
+        for given, known, fastest in zip(
+            self._speeds,
+            self.observer.present,
+            (self.too_fast, self.too_fast[joint]),
+        ):
+            speed = known[1].copy()
+            if given is not None:
+                fill(speed, 'velocity', given, may_miss=True)
+            possible = np.abs(speed) <= fastest
+            speeds.append(np.where(possible, speed, known[1]))
+        qd, thetad = speeds
+        demand = self.law.evaluate(desired, q, qd, theta, thetad).demand
+        return demand, friction_of(self.law.motors, thetad)
