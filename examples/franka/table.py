@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pylibfranka
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -43,6 +44,7 @@ from hodyn_ros.trajectory import MotionSpline, jtc_motion  # noqa: E402
 
 Way = Callable[[str, MotionSpline], Motion]
 
+ATTEMPTS = 5  # to follow a path without losing the connection
 WRITTEN = 0.1  # s between the points that MoveIt writes out of a timing
 LOWEST_JERK, BISECTIONS = 20.0, 7
 
@@ -186,6 +188,23 @@ def tried(arm: Arm, number: int, timing: str, commands: Commands) -> Trial:
     return Trial(number, timing, outcome, cut)
 
 
+def trials_of(
+    server: Sequence[str], number: int, timed_path: dict[str, Commands]
+) -> list[Trial]:
+    """All timings of a path on a robot that was just started.
+
+    A client whose states do not come for a second gives up; it is a busy machine then, which says
+    nothing of the torques, and the path begins anew.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            with robot(*server) as arm:
+                return [tried(arm, number, *item) for item in timed_path.items()]
+        except pylibfranka.NetworkException as error:
+            say(f'path {number}, attempt {attempt + 1}: {error}')
+    raise SystemExit(f'error: the connection was lost {ATTEMPTS} times.')
+
+
 def row(timing: str, trials: Sequence[Trial], durations: dict[int, float]) -> list[str]:
     """Line of the table: duration beside the one of the last timing, reflexes, errors."""
     longer = [
@@ -218,25 +237,22 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     model = fr3()
     field, trials, notes = ways(model), [], []
-    with (
-        robot(options.server, '--mass', options.mass) as arm,
-        (FOLDER / 'paths.csv').open('w', encoding='utf-8') as file,
-    ):
+    server = options.server, '--mass', options.mass
+    with (FOLDER / 'paths.csv').open('w', encoding='utf-8') as file:
         lines = csv.writer(file)
         lines.writerow(TITLES)
         for number, path in enumerate(paths(model, options.paths)):
             say(f'path {number + 1} of {options.paths}')
             try:
-                timed_paths = {
+                timed_path = {
                     name: way(name, path).exactly() for name, way in field.items()
                 }
             except (HodynError, RuntimeError) as error:
                 notes.append(f'- Path {number} is left out: {error}')
                 continue
-            for timing, commands in timed_paths.items():
-                trials.append(tried(arm, number, timing, commands))
-                lines.writerow(entry(trials[-1]))
-                file.flush()
+            trials += trials_of(server, number, timed_path)
+            lines.writerows(map(entry, trials[-len(field) :]))
+            file.flush()
     durations = {trial.path: trial.outcome.commands.duration for trial in trials}
     rows = [
         row(timing, [trial for trial in trials if trial.timing == timing], durations)
