@@ -55,8 +55,9 @@ public:
   /// Of what waits only the newest message counts; publishers of either reliability are heard.
   static rclcpp::QoS qos() {return rclcpp::QoS(1).best_effort();}
   static Names joints(const Params & given) {return given.joints;}
+  static std::string command(const Params & given) {return "/" + given.command_interface;}
   static Names measured(const Params &) {return {};}
-  static Names references() {return {"effort", "effort_dot", "effort_ddot"};}
+  static Names references() {return {"/effort", "/effort_dot", "/effort_ddot"};}
 
   EffortCore(const Params & given, const Names & joints, unsigned int)
   : options_(options_of(given)), intake_(options_, given.base_link), follower_(options_),
@@ -217,7 +218,7 @@ protected:
   on_export_state_interfaces_list() override
   {
     std::vector<hardware_interface::StateInterface::SharedPtr> interfaces;
-    Names names = names_of({"limited"});
+    Names names = names_of({"/limited"});
     names.insert(names.begin(), {"state", "age"});
     for (const std::string & name : names) {
       interfaces.push_back(

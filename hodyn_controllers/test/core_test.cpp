@@ -163,7 +163,7 @@ void a_motion_goes_through_its_samples()
         header_of(kStart + 10 * kTick), joints, times, position, velocity, zero, jerk, zero};
       const std::string fault = intake.read(message, trajectory);
       return fault.empty() ?
-             intake.begin(message, kStart, kStart, at_rest.data(), trajectory) : fault;
+             intake.begin(message, kStart, kStart, at_rest, false, trajectory) : fault;
     };
   const std::string fault = read();
   CHECK(fault.empty());
@@ -187,7 +187,7 @@ void a_motion_without_a_stamp_begins_after_it_was_read()
   const Motion message{header_of(0), {"a"}, times, position, zero, zero, zero, zero};
   CHECK(intake.read(message, trajectory).empty());
   const Nanoseconds read = kStart + 2000 * kTick;  // Later than the end of the motion.
-  CHECK(intake.begin(message, read, read, at_rest.data(), trajectory).empty());
+  CHECK(intake.begin(message, read, read, at_rest, false, trajectory).empty());
   std::array<double, kMotions> motion{};
   double before = 0.0;
   for (int i = 0; i <= 1010; ++i) {
@@ -215,6 +215,45 @@ std::array<double, kMotions> step_at(double x)
   return found;
 }
 
+/// A motion from rest to rest, 0 to 1 in a second, of which the rest is sent again while it moves.
+void a_motion_takes_over_at_its_first_sample()
+{
+  const Motion whole{
+    header_of(kStart), {"a"}, {0.0, 1.0}, {0.0, 1.0}, {0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
+  const std::array<double, kMotions> joint = step_at(0.5);
+  Motion rest{
+    header_of(kStart + 500 * kTick), {"a"}, {0.0, 0.8}, {joint[0], 1.2}, {joint[1], 0.0},
+    {joint[2], 0.0}, {joint[3], 0.0}, {joint[4], 0.0}};
+  for (const int sent : {100, 450, 499, 520}) {
+    MotionIntake intake({"a"}, 1e-3);
+    MotionTrajectory trajectory(1), next(1);
+    const Values at_rest(kMotions, 0.0);
+    CHECK(intake.read(whole, trajectory).empty());
+    CHECK(intake.begin(whole, kStart, kStart, at_rest, false, trajectory).empty());
+    const Nanoseconds now = kStart + sent * kTick;
+    std::array<double, kMotions> motion{}, before{};
+    trajectory.evaluate(now, motion.data());
+    const Values wanted(motion.begin(), motion.end());
+    Motion other = rest;
+    other.velocity[0] += 0.1;
+    CHECK(intake.read(other, next).empty());
+    const std::string fault = intake.begin(other, now, now, wanted, true, next);
+    CHECK(fault.find("where it would take over") != std::string::npos);
+    CHECK(intake.read(rest, next).empty());
+    const bool is_late = sent > 500;  // Then it has left the motion that is followed.
+    CHECK(intake.begin(rest, now, now, wanted, true, next).empty() != is_late);
+    for (int i = sent; !is_late && i <= 500; ++i) {
+      next.evaluate(kStart + i * kTick, motion.data());
+      trajectory.evaluate(kStart + i * kTick, before.data());
+      for (std::size_t k = 0; k < kMotions; ++k) {
+        CHECK(std::abs(motion[k] - before[k]) < 1e-6);
+      }
+    }
+    next.evaluate(kStart + 1400 * kTick, motion.data());
+    CHECK(is_late || (std::abs(motion[0] - 1.2) < 1e-9 && motion[1] == 0.0));
+  }
+}
+
 void angles_with_six_decimals_do_not_make_the_snap_beyond_a_turn_either()
 {
   constexpr double kTurn = 6.283185307179586, kReach = 9.0;  // [rad]
@@ -237,7 +276,7 @@ void angles_with_six_decimals_do_not_make_the_snap_beyond_a_turn_either()
     const Motion message{
       header_of(kStart), {"a"}, times, rows[0], rows[1], rows[2], rows[3], rows[4]};
     CHECK(intake.read(message, trajectory).empty());
-    CHECK(intake.begin(message, kStart, kStart, at_rest.data(), trajectory).empty());
+    CHECK(intake.begin(message, kStart, kStart, at_rest, false, trajectory).empty());
     double miss = 0.0, snap = 0.0, most = 0.0;
     std::array<double, kMotions> motion{};
     for (double x = 0.0005; x < 1.0; x += 0.00037) {
@@ -284,6 +323,7 @@ int main()
   messages_are_taken_by_the_names_of_joints();
   a_motion_goes_through_its_samples();
   a_motion_without_a_stamp_begins_after_it_was_read();
+  a_motion_takes_over_at_its_first_sample();
   angles_with_six_decimals_do_not_make_the_snap_beyond_a_turn_either();
   readers_see_the_newest_value_and_no_half_of_it();
   std::printf(failures ? "%d failures\n" : "correct\n", failures);

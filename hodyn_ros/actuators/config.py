@@ -422,32 +422,24 @@ def _value(joint: str, key: Key, value: Any) -> Any:
 
 def _actuator(joint: str, table: Mapping[str, Any]) -> Actuator:
     """Actuator of a checked table; messages name the joint."""
-    make = {'rigid': _rigid, 'sea': _series_elastic, 'vsa': _variable_stiffness}
     try:
-        return make[table['type']](joint, table, _friction(table))
+        friction = _friction(table)
+        if table['type'] == 'rigid':
+            return RigidDrive(table.get('motor_inertia', 0.0), friction)
+        if table['type'] == 'vsa':
+            return _variable_stiffness(joint, table, friction)
+        kind = table.get('spring', 'linear')
+        law, constants = SPRINGS[kind][0], _constants(joint, table, 'spring', kind, SPRINGS)
+        for field, name in zip(fields(law), SPRINGS[kind][1]):  # type: ignore[arg-type]
+            if field.default is MISSING:
+                _refuse_missing(joint, name, f'a {kind} spring', table)
+        _refuse_missing(joint, 'motor_inertia', 'a series elastic joint', table)
+        damping = table.get('damping', 0.0)
+        return SeriesElastic(law(**constants), table['motor_inertia'], damping, friction)
     except ActuatorError as error:
         if str(error).startswith(_name(joint, '')):
             raise
         raise ActuatorError(f'actuators.{joint}: {error}') from None
-
-
-def _rigid(joint: str, table: Mapping[str, Any], friction: FrictionLaw | None) -> Actuator:
-    """Rigid drive of a checked table."""
-    return RigidDrive(table.get('motor_inertia', 0.0), friction)
-
-
-def _series_elastic(
-    joint: str, table: Mapping[str, Any], friction: FrictionLaw | None
-) -> Actuator:
-    """Series elastic drive of a checked table, with a linear spring unless it names another."""
-    kind = table.get('spring', 'linear')
-    law, constants = SPRINGS[kind][0], _constants(joint, table, 'spring', kind, SPRINGS)
-    for field, name in zip(fields(law), SPRINGS[kind][1]):  # type: ignore[arg-type]
-        if field.default is MISSING:
-            _refuse_missing(joint, name, f'a {kind} spring', table)
-    _refuse_missing(joint, 'motor_inertia', 'a series elastic joint', table)
-    damping = table.get('damping', 0.0)
-    return SeriesElastic(law(**constants), table['motor_inertia'], damping, friction)
 
 
 def _variable_stiffness(
@@ -458,7 +450,7 @@ def _variable_stiffness(
     _refuse_missing(joint, 'model', f'{owner} ({", ".join(MODELS)})', table)
     model, chosen = table['model'], table.get('parameter_set')
     springs = vsa_model(model, chosen, **_constants(joint, table, 'model', model, _VSA))
-    published = PARAMETER_SETS[model][chosen].motor_inertia if chosen is not None else None
+    published = PARAMETER_SETS[model][chosen][1] if chosen is not None else None
     if published is None:
         _refuse_missing(joint, 'motor_inertia', owner, table)
     return VariableStiffness(springs, table.get('motor_inertia', published), friction)

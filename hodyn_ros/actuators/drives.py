@@ -63,28 +63,33 @@ class Actuator:
         What the name of each motor adds to the name of the joint.
     needs_stiffness : bool
         Whether the stiffness of the joint is a second output that must be given.
-    turns_with_joint : tuple of bool
-        Whether each motor drives the joint through a spring; one that sets a pivot does not.
-    motor_inertias : tuple of float
-        Reflected inertia of each motor [kg m^2] or [kg].
-    friction_laws : tuple of FrictionLaw or None
-        Friction of each motor.
     stiffness : float
         Of a linear spring [N m/rad] or [N/m]; infinite for all others.
     damping : float
         Of a damper beside it [N m s/rad] or [N s/m].
-    law : tuple of float
-        Kind and constants of what is between motors and joint, as `kernels` reads them.
     """
 
     motor_suffixes: tuple[str, ...] = ('',)
     needs_stiffness: bool = False
-    turns_with_joint: tuple[bool, ...] = (True,)
-    motor_inertias: tuple[float, ...]
-    friction_laws: tuple[FrictionLaw | None, ...]
     stiffness: float = inf
     damping: float = 0.0
-    law: tuple[float, ...]
+    motor_inertia: Any
+    friction: Any
+
+    @property
+    def motor_inertias(self) -> tuple[float, ...]:
+        """Reflected inertia of each motor [kg m^2] or [kg]."""
+        return _each(self.motor_inertia)
+
+    @property
+    def friction_laws(self) -> tuple[FrictionLaw | None, ...]:
+        """Friction of each motor."""
+        return _each(self.friction)
+
+    @property
+    def turns_with_joint(self) -> tuple[bool, ...]:
+        """Whether each motor drives the joint through a spring; one that sets a pivot does not."""
+        return (True,)
 
     def motors(
         self, q: ArrayLike, effort: ArrayLike, stiffness: ArrayLike | None = None
@@ -133,8 +138,25 @@ class Actuator:
         theta, tau, _ = DriveArrays([self]).move(*whole)
         return Motors(np.swapaxes(theta, -1, -2), np.swapaxes(tau, -1, -2))
 
-    def refuse(self, effort: Array, stiffness: Array | None, is_edge: bool) -> None:
+    @property
+    def law(self) -> tuple[float, ...]:
+        """Kind and constants of what is between motors and joint, as `kernels` reads them."""
+        return (kernels.RIGID,)
+
+    def refuse(self, effort: Array, stiffness: Array, is_edge: bool) -> None:
         """Error about efforts (..., E) and stiffnesses (..., S) that the springs cannot have."""
+
+    def _check_friction(self) -> None:
+        for law in self.friction_laws:
+            if law is not None and not isinstance(law, FrictionLaw):
+                raise ActuatorError(
+                    f'{type(self).__name__}: friction is {law!r}, expected a friction law such as '
+                    'friction.Viscous(0.1), or None.'
+                )
+
+
+def _each(values: Any) -> tuple[Any, ...]:
+    return values if isinstance(values, tuple) else (values,)
 
 
 @dataclass(frozen=True)
@@ -153,11 +175,9 @@ class RigidDrive(Actuator):
     motor_inertia: float = 0.0
     friction: FrictionLaw | None = None
 
-    law = (kernels.RIGID,)
-
     def __post_init__(self) -> None:
         set_checked(self, ActuatorError, 'motor_inertia', least=0.0)
-        _finish(self, [self.motor_inertia], [self.friction])
+        self._check_friction()
 
 
 @dataclass(frozen=True)
@@ -200,16 +220,19 @@ class SeriesElastic(Actuator):
             )
         if isinstance(self.spring, LinearSpring):
             object.__setattr__(self, 'stiffness', self.spring.stiffness)
-        law = kernels.SPRING, self.slowness, *self.spring.block[1:].tolist()
-        object.__setattr__(self, 'law', law)
-        _finish(self, [self.motor_inertia], [self.friction])
+        self._check_friction()
 
     @property
     def slowness(self) -> float:
         """Time constant D / k of spring and damper [s]; zero without a damper."""
         return self.damping / self.stiffness
 
-    def refuse(self, effort: Array, stiffness: Array | None, is_edge: bool) -> None:
+    @property
+    def law(self) -> tuple[float, ...]:
+        """Spring and damper; see `Actuator.law`."""
+        return kernels.SPRING, self.slowness, *self.spring.block[1:].tolist()
+
+    def refuse(self, effort: Array, stiffness: Array, is_edge: bool) -> None:
         """Error about efforts (..., E) that the spring cannot have; see `Actuator.refuse`."""
         terms = (-self.slowness) ** np.arange(effort.shape[-1])
         self.spring.check_torque(effort @ terms)
@@ -250,11 +273,14 @@ class VariableStiffness(Actuator):
             checked_number(what, x, ActuatorError, above=0.0)
             for x in _of_both('motor_inertia', self.motor_inertia)
         )
-        known = {'motor_inertia': inertias, 'friction': laws, 'law': self.model.block}
-        known['turns_with_joint'] = tuple(c != 0.0 for c in self.model.link_coupling)
-        for name, value in known.items():
+        for name, value in (('motor_inertia', inertias), ('friction', laws)):
             object.__setattr__(self, name, value)
-        _finish(self, inertias, laws)
+        self._check_friction()
+
+    @property
+    def turns_with_joint(self) -> tuple[bool, ...]:
+        """Whether each motor turns with the joint; see `Actuator.turns_with_joint`."""
+        return tuple(c != 0.0 for c in self.model.link_coupling)
 
     def elastic(self, q: ArrayLike, position: ArrayLike) -> Elastic:
         """Compute what the springs do at positions of joint (..., K) and motors (..., 2, K)."""
@@ -266,24 +292,14 @@ class VariableStiffness(Actuator):
         """Interval of the stiffnesses that an effort allows; see `VsaModel.stiffness_range`."""
         return self.model.stiffness_range(effort)
 
-    def refuse(self, effort: Array, stiffness: Array | None, is_edge: bool) -> None:
+    @property
+    def law(self) -> tuple[float, ...]:
+        """Springs; see `Actuator.law`."""
+        return self.model.block
+
+    def refuse(self, effort: Array, stiffness: Array, is_edge: bool) -> None:
         """Error about what the springs cannot have; see `Actuator.refuse`."""
-        assert stiffness is not None
         self.model.check(effort[..., 0], stiffness[..., 0], is_edge)
-
-
-def _finish(
-    actuator: Any, inertias: Sequence[float], laws: Sequence[FrictionLaw | None]
-) -> None:
-    """Keep inertias and friction of the motors of an actuator, and refuse what is none."""
-    for law in laws:
-        if law is not None and not isinstance(law, FrictionLaw):
-            raise ActuatorError(
-                f'{type(actuator).__name__}: friction is {law!r}, expected a friction law such as '
-                'friction.Viscous(0.1), or None.'
-            )
-    object.__setattr__(actuator, 'motor_inertias', tuple(inertias))
-    object.__setattr__(actuator, 'friction_laws', tuple(laws))
 
 
 def _of_both(name: str, value: Any) -> tuple[Any, ...]:
@@ -352,7 +368,7 @@ class DriveArrays:
         self.stiffness = np.array([x.stiffness for x in actuators])
         self.damping = np.array([x.damping for x in actuators])
         self.variable = [j for j, x in enumerate(actuators) if x.needs_stiffness]
-        self.is_elastic = any(x.law[0] != kernels.RIGID for x in actuators)
+        self.is_elastic = not all(isinstance(x, RigidDrive) for x in actuators)
         laws = enumerate(chain(*(x.friction_laws for x in actuators)))
         friction = {motor: law for motor, law in laws if law is not None}
         self.friction = JointFriction(friction) if friction else None
@@ -385,29 +401,29 @@ class DriveArrays:
         DeflectionError, ActuatorError, MotionError
             If springs cannot have an effort or a stiffness, or numbers are not finite.
         """
+        status, *moved = self._moved(q, effort, stiffness)
+        if status:
+            self._refuse(q, effort, stiffness)
+        return tuple(moved)
+
+    def _moved(self, q: Array, effort: Array, stiffness: Array | None) -> tuple[Any, ...]:
+        """What is wrong, or zero, and what `move` returns."""
         *batch, K, n = q.shape
         S = () if stiffness is None else (stiffness.shape[-2],)
         R, m, N = self.orders(K, effort.shape[-2], *S), len(self.inertia), prod(batch)
         wanted = np.empty((0, 0)) if stiffness is None else stiffness[..., :R, :]
         T = max(R - 2, 0)
         flat = (np.empty((N * R, m)), np.empty((N * T, m)), np.empty((N * R, n)))
-        status = self._status(slice(None), N, q, effort, wanted, *flat) if N else 0
-        moved = theta, tau, _ = tuple(
+        given = [np.ascontiguousarray(_rows(x)) for x in (q, effort, wanted)]
+        kernel = kernels.drives if self.variable else kernels.springs
+        status = kernel(N, self._places, self._numbers, *given, *flat) if N else 0
+        theta, tau, delta = (
             x.reshape(*batch, k, x.shape[-1]) for x, k in zip(flat, (R, T, R))
         )
-        if status:
-            self._refuse(N, q, effort, wanted, *moved)
         if self.friction:
             self.add_friction(theta[..., 1:-1, :], tau)
-            if not np.isfinite(tau).all():
-                self._refuse(N, q, effort, wanted, *moved)
-        return moved
-
-    def _status(self, joints: slice | list[int], N: int, *given: Array) -> int:
-        """Call of the kernel for some joints; what is wrong, or zero."""
-        rows = [np.ascontiguousarray(_rows(x)) for x in given[:3]]
-        kernel = kernels.drives if self.variable else kernels.springs
-        return kernel(N, self._places[joints], self._numbers, *rows, *given[3:])
+            status |= 0 if np.isfinite(tau).all() else kernels.NOT_FINITE
+        return status, theta, tau, delta
 
     def deflections(self, torque: Array) -> Array:
         """Deflections (..., K, n) of springs by joint torques; zero for rigid joints.
@@ -421,30 +437,17 @@ class DriveArrays:
         if self.friction and torque.shape[-2]:
             torque += np.swapaxes(self.friction(np.swapaxes(velocity, -1, -2)), -1, -2)
 
-    def _refuse(
-        self, N: int, q: Array, effort: Array, stiffness: Array, *motors: Array
-    ) -> None:
+    def _refuse(self, q: Array, effort: Array, stiffness: Array | None) -> None:
         """Raise the error of the joint that cannot do what it is asked for, if there is one."""
         for what, values in (('The motion', q), ('The effort', effort)):
             finite_array(what, values, MotionError)
         for j, actuator in enumerate(self._actuators):
             with of_joint(self._model, j):
-                given, wanted = {'q': q[..., j], 'effort': effort[..., j]}, None
-                if j in self.variable:
-                    wanted = stiffness[..., self.variable.index(j)]
-                    given['stiffness'] = finite_array(
-                        'The stiffness', wanted, ActuatorError
-                    )
-                column = [self.variable.index(j)] if wanted is not None else []
-                again = (np.empty(_rows(x).shape) for x in motors)
-                status = self._status([j], N, q, effort, stiffness[..., column], *again)
-                if status & ~kernels.NOT_FINITE:
-                    is_edge = bool(status & kernels.IRREGULAR)
-                    actuator.refuse(given['effort'], wanted, is_edge)
-                moved = (x[..., self.joint_of_motor == j] for x in motors[:2])
-                _refuse_not_finite(
-                    actuator, Motors(*(x.swapaxes(-1, -2) for x in moved)), given
-                )
+                wanted = None
+                if stiffness is not None and j in self.variable:
+                    wanted = stiffness[..., self.variable.index(j), None]
+                    finite_array('The stiffness', wanted, ActuatorError)
+                _refuse_alone(actuator, q[..., [j]], effort[..., [j]], wanted)
 
 
 def _rows(x: Array) -> Array:
@@ -452,35 +455,35 @@ def _rows(x: Array) -> Array:
     return x if x.ndim == 2 else x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
-def _refuse_not_finite(actuator: Actuator, motors: Motors, given: dict[str, Array]) -> None:
-    """Refuse motors of one joint unless they are finite: powers and quotients may overflow.
-
-    They follow from finite series (..., K) that are given by name. A `DeflectionError` is raised
-    if the springs are the cause, and else an `ActuatorError`.
-    """
-    is_spring = not np.isfinite(motors.position).all()
-    if not is_spring and np.isfinite(motors.torque).all():
-        return
-    what, wrong = ('position', motors.position) if is_spring else ('torque', motors.torque)
-    *where, motor, order = first_not_finite(wrong) or ()
-    sample, batch = tuple(where), wrong.shape[:-2]
-    derivative = f' (derivative {order})' if order else ''
-    at = f' in sample {sample}' if sample else ''
-    causes = ' and '.join(
-        f'{name} {np.broadcast_to(values, (*batch, values.shape[-1]))[sample].tolist()}'
-        for name, values in given.items()
+def _refuse_alone(
+    actuator: Actuator, q: Array, effort: Array, stiffness: Array | None
+) -> None:
+    """Raise the error of one joint (..., K, 1), if there is one."""
+    status, *motors, _ = DriveArrays([actuator])._moved(q, effort, stiffness)
+    if status & ~kernels.NOT_FINITE:
+        wanted = effort if stiffness is None else stiffness
+        is_edge = bool(status & kernels.IRREGULAR)
+        actuator.refuse(effort[..., 0], wanted[..., 0], is_edge)
+    reasons = (
+        ('smaller ones, or springs that fit them', DeflectionError),
+        (
+            'a slower motion, or a smaller inertia or friction',
+            ActuatorError,
+        ),
     )
-    text = repr(actuator)
-    text = text if len(text) <= 200 else f'{text[:200]}...'  # without all of a long table
-    message = (
-        f'the {what} of motor {motor + 1}{derivative}{at} is {wrong[(*sample, motor, order)]}, '
-        f'with {causes} (and derivatives) for {text}. These are out of all proportion; expected '
-    )
-    if is_spring:
-        raise DeflectionError(
-            f'{message}smaller ones, or springs that fit them.', sample=sample
-        )
-    raise ActuatorError(f'{message}a slower motion, or a smaller inertia or friction.')
+    for what, values, (cause, error) in zip(('position', 'torque'), motors, reasons):
+        where = first_not_finite(values)
+        if where is not None:
+            *sample, order, motor = where
+            text = repr(actuator)
+            text = (
+                text if len(text) <= 200 else f'{text[:200]}...'
+            )  # not all of a long table
+            raise error(
+                f'the {what} of motor {motor + 1} (derivative {order}, sample '
+                f'{tuple(sample)}) is {values[where]} for {text}. What is given, or its '
+                f'derivatives, is out of all proportion; expected {cause}.'
+            )
 
 
 @contextmanager

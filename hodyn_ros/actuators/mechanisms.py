@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,45 +89,33 @@ class VsaModel(ABC):
         inside = (stiffness >= lower * (1.0 - ROUNDING)) & (
             stiffness <= upper * (1.0 + ROUNDING)
         )
-        if not inside.all():
-            self._refuse(first_not_finite(np.where(inside, 0.0, np.nan)), effort, stiffness)
-        if is_edge:
+        sample = first_not_finite(np.where(inside, 0.0, np.nan))
+        is_outside = sample is not None
+        if sample is None:
+            if not is_edge:
+                return
             above = np.asarray(stiffness - lower)
-            sample = np.unravel_index(above.argmin(), above.shape)
-            self._refuse(tuple(map(int, sample)), effort, stiffness, is_edge)
-
-    def _refuse(
-        self,
-        where: tuple[int, ...] | None,
-        effort: Array,
-        stiffness: Array,
-        is_edge: bool = False,
-    ) -> NoReturn:
-        """Raise a `DeflectionError` about a sample."""
-        sample = where or ()
+            sample = tuple(map(int, np.unravel_index(above.argmin(), above.shape)))
         # Adding zero makes zeros positive, which reads better.
-        Q, sigma = (float(value[sample]) + 0.0 for value in (effort, stiffness))
-        lower, upper = (float(end) + 0.0 for end in self.stiffness_range(Q))
-        if is_edge:
-            reason = (
-                'has the smallest stiffness that this effort allows. There it does not determine '
-                'the velocities of the motors; choose a stiffness above '
-                f'{lower:.6g}, up to {upper:.6g} N m/rad'
-            )
-        elif np.isnan(lower):
+        given = (effort, stiffness, lower, upper)
+        Q, sigma, low, high = (float(np.asarray(x)[sample]) + 0.0 for x in given)
+        reason = (
+            f'is out of reach: at this effort it can be {low:.6g} to {high:.6g} N m/rad'
+        )
+        if np.isnan(low):
             smallest, largest = self.effort_range
             reason = (
                 'is out of reach: no admissible deflection gives this effort, which can be '
-                f'{smallest:.6g} to {largest:.6g} N m'
+                f'{smallest + 0.0:.6g} to {largest:.6g} N m'
             )
-        else:
+        elif not is_outside:
             reason = (
-                'is out of reach: at this effort the stiffness can be '
-                f'{lower:.6g} to {upper:.6g} N m/rad'
+                'is the smallest that this effort allows. There it does not determine the '
+                f'velocities of the motors; choose one above {low:.6g}, up to {high:.6g} N m/rad'
             )
         at = f' (sample {", ".join(map(str, sample))})' if sample else ''
         raise DeflectionError(
-            f'{self}: an effort of {Q:.6g} N m with a stiffness of {sigma:.6g} N m/rad{at} '
+            f'{self}: at an effort of {Q:.6g} N m a stiffness of {sigma:.6g} N m/rad{at} '
             f'{reason}.',
             sample=sample,
         )
@@ -375,21 +363,6 @@ class AwasII(VsaModel):
 # --- Published constants -------------------------------------------------------------------------
 
 
-class ParameterSet(NamedTuple):
-    """Published constants."""
-
-    model: VsaModel
-    motor_inertia: float | None
-    """Of each motor, where the source has it [kg m^2]."""
-    status: str
-    """'data sheet', 'example' or 'placeholder'."""
-    source: str
-    warning: str = ''
-    """What not to rely on."""
-
-
-_NMMI = 'NMMI/ROS-Gazebo-compliant-actuators-plugin, viactors_plugins/src/'
-
 MODELS: Mapping[str, type[VsaModel]] = {
     'qbmove': Qbmove,
     'dlr_bavs': DlrBavs,
@@ -397,51 +370,26 @@ MODELS: Mapping[str, type[VsaModel]] = {
 }
 """Models by the names that configurations use."""
 
-PARAMETER_SETS: Mapping[str, Mapping[str, ParameterSet]] = {
+# Plug-ins: NMMI/ROS-Gazebo-compliant-actuators-plugin, viactors_plugins/src.
+PARAMETER_SETS: Mapping[str, Mapping[str, tuple[VsaModel, float | None]]] = {
     'qbmove': {
-        'nmmi_maker_pro': ParameterSet(
-            Qbmove(a=8.9992, k=0.0019, max_deflection=0.8),
-            0.0233,
-            'example',
-            f'{_NMMI}qbmove_plugin.cpp',
-            'defaults of a simulator; the inertia is the same for all its actuators',
-        ),
-        'advanced_datasheet': ParameterSet(
-            Qbmove(a=6.7328, k=0.0222, max_deflection=0.8),
-            None,
-            'data sheet',
-            'Richi90/ROS-Gazebo-plugin-qbmove, advanced_plugin/src/advanced_plugin.cpp',
-            "called 'datasheet' there; not compared with a data sheet here",
-        ),
-        'gazebo_2015': ParameterSet(
-            Qbmove(a=6.85, k=0.022),
-            0.001,
-            'example',
-            'nickparnenzini/qbmove_plugin, qbmove_project.pdf, table I',
-            'constants of a simulation; no largest deflection is given',
-        ),
+        # Example: defaults of the plug-in qbmove_plugin.cpp; the inertia is the same for all its
+        # actuators.
+        'nmmi_maker_pro': (Qbmove(8.9992, 0.0019, 0.8), 0.0233),
+        # Data sheet: called so in Richi90/ROS-Gazebo-plugin-qbmove, advanced_plugin/src/
+        # advanced_plugin.cpp; not compared with a data sheet here.
+        'advanced_datasheet': (Qbmove(6.7328, 0.0222, 0.8), None),
+        # Example: nickparnenzini/qbmove_plugin, qbmove_project.pdf, table I, constants of a
+        # simulation; no largest deflection is given.
+        'gazebo_2015': (Qbmove(6.85, 0.022), 0.001),
     },
-    'dlr_bavs': {
-        'nmmi': ParameterSet(
-            DlrBavs(a=1.21e-6, b=2.38e-6, k=1.6e5, ke=8.71, max_deflection=0.27),
-            None,
-            'example',
-            f'{_NMMI}bavs_plugin.cpp',
-            'defaults of a simulator, after Petit et al.; the file gives no units',
-        ),
-    },
-    'awas_ii': {
-        'nmmi': ParameterSet(
-            AwasII(Ks=10.0, L=0.05, r_t=0.015, max_deflection=0.3),
-            None,
-            'placeholder',
-            f'{_NMMI}awas_ii_plugin.cpp',
-            "the file's comments on units are wrong, and it sets the pivot directly as a preset, "
-            'without a motor; do not take these for an actuator',
-        ),
-    },
+    # Example: defaults of the plug-in bavs_plugin.cpp, after Petit et al., without units.
+    'dlr_bavs': {'nmmi': (DlrBavs(1.21e-6, 2.38e-6, 1.6e5, 8.71, 0.27), None)},
+    # Placeholder: the comments of the plug-in awas_ii_plugin.cpp on units are wrong, and it sets
+    # the pivot directly as a preset, without a motor; do not take these for an actuator.
+    'awas_ii': {'nmmi': (AwasII(10.0, 0.05, 0.015, 0.3), None)},
 }
-"""Published constants by model and name."""
+"""Published constants by model and name, with the inertia of each motor [kg m^2] if known."""
 
 
 def vsa_model(model: str, parameter_set: str | None = None, **parameters: Any) -> VsaModel:
@@ -473,7 +421,7 @@ def vsa_model(model: str, parameter_set: str | None = None, **parameters: Any) -
         raise ActuatorError(f'{model} has no parameters {unknown}, it has {names}.')
     if parameter_set is not None:
         check_choice(f'The parameter set of {model}', parameter_set, sets, ActuatorError)
-        return replace(sets[parameter_set].model, **parameters)  # type: ignore[type-var]
+        return replace(sets[parameter_set][0], **parameters)  # type: ignore[type-var]
     required = [field.name for field in fields(kind) if field.default is MISSING]  # type: ignore[arg-type]
     missing = [name for name in required if name not in parameters]
     if missing:

@@ -8,7 +8,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from hodyn_ros.checks import check_choice, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import JointNameError, SimulationError
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
@@ -23,8 +23,7 @@ PerJoint = Union[float, Mapping[str, float]]  # noqa: UP007
 """One number for all joints or some by joint; the name '' stands for all others."""
 
 
-def _number(default: float, meaning: str, **bounds: float) -> Any:
-    bounds = bounds or {'least': 0.0}
+def _number(default: float, meaning: str, **bounds: Any) -> Any:
     return field(default=default, metadata={'meaning': meaning, **bounds})
 
 
@@ -65,24 +64,17 @@ class Imperfections:
     coulomb: PerJoint = _number(0.0, 'Dry friction of the motor [N m]')
     breakaway: PerJoint = _number(0.0, 'Dry friction of the motor at rest, if more [N m]')
     gear_ratio: PerJoint = _number(0.0, 'Of a rotor on the link in front; 0: on none')
-    torque_limit: PerJoint = _number(np.inf, 'Of the motor [N m]', above=0.0)
+    torque_limit: PerJoint = _number(np.inf, 'Of the motor [N m]', above=0.0, infinite=True)
     payload: PerJoint = _number(
         0.0, 'Point masses at the origins of links, by their names [kg]'
     )
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            above, least = item.metadata.get('above'), item.metadata.get('least')
-            is_open = item.default == np.inf
+            bounds = {key: x for key, x in item.metadata.items() if key != 'meaning'}
             for name, value in _by_name(getattr(self, item.name)).items():
-                checked_number(
-                    f'{item.name} of {name!r}' if name else item.name,
-                    value,
-                    SimulationError,
-                    above=above,
-                    least=least,
-                    infinite=is_open,
-                )
+                what = f'{item.name} of {name!r}' if name else item.name
+                checked_number(what, value, SimulationError, **(bounds or {'least': 0.0}))
         if _by_name(self.payload).get(''):
             raise SimulationError(
                 f'payload is {self.payload!r}, expected a mapping of link names to masses [kg].'
@@ -95,12 +87,11 @@ class Imperfections:
         Raises
         ------
         SimulationError
-            If a name is unknown or a value cannot be used.
+            If a value cannot be used.
         """
-        names, found = [item.name for item in fields(cls)], dict[str, dict[str, Any]]()
+        found = dict[str, dict[str, Any]]()
         for joint, table in tables.items():
             for name, value in table.items():
-                check_choice('The imperfection', name, names, SimulationError)
                 found.setdefault(name, {})[joint] = value
         return cls(**found)
 
@@ -129,19 +120,17 @@ class Imperfections:
             If a joint is named that is not able.
         """
         by_joint, default = _by_name(getattr(self, name)), getattr(type(self), name)
+        able = joint_names if able is None else able
         for joint in by_joint:
-            if joint and joint not in joint_names:
-                raise JointNameError(
-                    f'{name} is given for {joint!r}, expected one of {listed(joint_names)}.'
-                )
-            if joint and able is not None and joint not in able:
-                raise SimulationError(
-                    f'{name} is given for joint {joint!r}; joints that can have it: '
+            if joint and joint not in able:
+                error = SimulationError if joint in joint_names else JointNameError
+                raise error(
+                    f'{name} is given for {joint!r}, expected one of the joints that can have it: '
                     f'{listed(able)}.'
                 )
         others = by_joint.get('', default)
         values = [
-            by_joint.get(joint, others if able is None or joint in able else default)
+            by_joint.get(joint, others) if joint in able else default
             for joint in joint_names
         ]
         return np.array(values, dtype=np.float64)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.display import shown
@@ -17,23 +16,6 @@ from hodyn_ros.typing import Array
 
 Motion = Callable[[Array], Array]
 """From times (N,) to positions and their first four derivatives (N, 5, n)."""
-
-
-class _Controller(Protocol):
-    """What computes motor torques from a reference and a measurement.
-
-    If it has an attribute `lead` [s], its references are those of so much later.
-    """
-
-    def command(
-        self,
-        reference: ArrayLike,
-        q: ArrayLike,
-        qd: ArrayLike,
-        theta: ArrayLike,
-        thetad: ArrayLike,
-    ) -> Array:
-        """Motor torques (m,) for a reference (5, n), q and its derivatives, and a state."""
 
 
 @shown
@@ -70,12 +52,12 @@ class Tracking(NamedTuple):
 
     @property
     def rms_error(self) -> float:
-        """Root of the mean squared error over all samples and joints [rad]."""
+        """Root of the mean squared error over all samples and joints [rad] or [m]."""
         return float(np.sqrt(np.mean(self.error**2)))
 
     @property
     def peak_error(self) -> float:
-        """Largest error of any joint [rad]."""
+        """Largest error of any joint [rad] or [m]."""
         return float(np.abs(self.error).max())
 
     @property
@@ -87,7 +69,7 @@ class Tracking(NamedTuple):
 
 def simulate_tracking(
     plant: ElasticPlant,
-    controller: _Controller,
+    controller: Any,
     motion: Motion,
     duration: float,
     period: float = 1e-3,
@@ -103,18 +85,15 @@ def simulate_tracking(
     ----------
     plant : ElasticPlant
     controller : object with a method `command`
-        Such as those of `hodyn_ros.control`. With an attribute `lead`, it gets the reference of
-        so much later.
+        Such as those of `hodyn_ros.control`: from a reference (5, n) and measured q, qd, theta and
+        thetad to motor torques (m,). With an attribute `lead` [s], it gets the reference of so
+        much later.
     motion : callable
         From times (N,) [s] to wanted joint positions and their first four derivatives (N, 5, n).
     duration : float
         [s]
-    period : float
-        Of the controller [s].
-    sensors : Sensors, optional
-        By default perfect ones.
-    command_delay : int
-        After how many samples a command takes effect.
+    period, sensors, command_delay
+        See `SampledPlant`.
     start : callable, optional
         Puts the robot into its state at the time zero; by default on the motion, motors included,
         whose joints are rigid or series elastic then.
@@ -154,19 +133,6 @@ def simulate_tracking(
         motors = motor_motion(plant.actuators, begin)
         theta, thetad = motors.position[:2]
         sampled.reset(begin[0], begin[1], theta, thetad, torque=motors.torque[0])
-    return _tracked(sampled, controller, motion, desired, disturbance, torque_sensors)
-
-
-def _tracked(
-    sampled: SampledPlant,
-    controller: _Controller,
-    motion: Motion,
-    desired: Array,
-    disturbance: Callable[[ElasticPlant, float], None] | None,
-    torque_sensors: bool,
-) -> Tracking:
-    """Run the loop along references (N, 5, n)."""
-    plant = sampled.plant
     states, torques, measured = [], [], sampled.measurement
     for reference in desired:
         states.append((measured.time, plant.q, plant.qd, plant.theta, plant.thetad))

@@ -11,8 +11,8 @@ from hodyn_ros.errors import StaleError
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.streams.signals import Recent
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age
-from hodyn_ros.streams.wrench_sources import Recent
 from hodyn_ros.typing import Array
 
 TIMEOUT = 0.1  # s between a base motion and the motion of the joints that it is used for

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,18 +24,6 @@ _HIGHEST_DERIVATIVE = 4  # of positions: efforts have two less
 _MAX_GAP = 0.1  # s without measurements after which the estimate starts anew
 
 
-class EstimatorOptions(Protocol):
-    """How motions are estimated."""
-
-    @property
-    def enabled(self) -> bool:
-        """Whether they are."""
-
-    @property
-    def delay(self) -> float:
-        """How far estimates lie behind the latest measurement [s]."""
-
-
 class MeasuredMotion:
     """Motion of a robot as it is estimated from its joint states.
 
@@ -50,21 +38,18 @@ class MeasuredMotion:
     """
 
     def __init__(self) -> None:
-        self._in_use: tuple[EstimatorOptions, tuple[str, ...], tuple[str, ...]] | None = (
-            None
-        )
+        self._in_use: tuple[Any, tuple[str, ...], tuple[str, ...]] | None = None
         self.joint_names: tuple[str, ...] = ()
         self._turns = np.zeros(0, dtype=np.bool_)
         self.reset()
 
-    def use(
-        self, settings: EstimatorOptions, names: tuple[str, ...], types: tuple[str, ...]
-    ) -> None:
+    def use(self, settings: Any, names: tuple[str, ...], types: tuple[str, ...]) -> None:
         """Estimate the motion of a robot from now on; anew if anything is different.
 
         Parameters
         ----------
-        settings : EstimatorOptions
+        settings : object
+            The parameters `estimator.*`: `enabled` and `delay` [s].
         names, types : tuple of str
             Of the n joints; positions of a `continuous` one may start anew after each turn.
         """

@@ -53,7 +53,7 @@ class Host(Protocol):
 
     @property
     def settings(self) -> Any:
-        """The `RobotSettings` in use."""
+        """Parameters in use."""
 
     def soon(self, call: Callable[..., None], *arguments: Any) -> None:
         """Have something called in the thread of all methods here."""
@@ -312,7 +312,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
             If there is no robot.
         """
         robot = self.ready()
-        return self._variant(robot.description, robot.bare, payloads)
+        return self._made(robot.description, robot.bare, payloads)
 
     def _compilation(self, xml: str) -> Callable[[], Compiled]:
         wrenches, base_moves = self._wrenches(), self._node.settings.base_motion
@@ -331,11 +331,6 @@ class CompiledRobots(RobotPreparation[Compiled]):
         return self._made(description, made[0], self._payloads)
 
     def _made(
-        self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]
-    ) -> Robot:
-        return self._variant(description, bare, payloads)
-
-    def _variant(
         self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]
     ) -> Robot:
         settings = self._node.settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,44 +50,6 @@ def loaded(model: RobotModel, payloads: Iterable[Payload]) -> RobotModel:
         for payload in payloads:
             model = model.with_payload(*payload)
     return model
-
-
-class RobotSettings(Protocol):
-    """What a robot is made of beside its description, a part of the parameters of a node."""
-
-    @property
-    def base_link(self) -> str:
-        """First link of the chain; empty: the root link."""
-
-    @property
-    def tip_link(self) -> str:
-        """Last link of the chain; empty: the whole tree."""
-
-    @property
-    def gravity(self) -> tuple[float, float, float]:
-        """Gravitational acceleration in base link axes [m/s^2]."""
-
-    @property
-    def allow_impossible_inertia(self) -> bool:
-        """Whether inertia tensors of no body are used as given."""
-
-    @property
-    def loops(self) -> str:
-        """File or text with loops beside those of the description, or `LEFT_OPEN`."""
-
-    @property
-    def actuators(self) -> Sequence[tuple[str, str, Any]]:
-        """Joint, key and value of what is between motors and joints."""
-
-    @property
-    def command(self) -> Any:
-        """What controllers want, with `effort` and `friction`."""
-
-    def friction_laws(self) -> dict[str, FrictionLaw | None]:
-        """Friction of the joints for which it is given."""
-
-    def limits_of(self, model: RobotModel) -> MotionLimits:
-        """Limits of a model, completed by those that are given."""
 
 
 class RobotDrives(NamedTuple):
@@ -250,14 +212,14 @@ def assemble(
     )
 
 
-def model_settings(settings: RobotSettings) -> tuple[Any, ...]:
+def model_settings(settings: Any) -> tuple[Any, ...]:
     """Arguments of `assemble` behind the description."""
     links = settings.base_link, settings.tip_link
     return *links, settings.gravity, settings.allow_impossible_inertia, settings.loops
 
 
 def robot_of(
-    description: str, settings: RobotSettings, payloads: tuple[Payload, ...] = ()
+    description: str, settings: Any, payloads: tuple[Payload, ...] = ()
 ) -> Robot | None:
     """Robot of a description, with kernels; the latest `REMEMBERED` models are kept.
 
@@ -265,7 +227,9 @@ def robot_of(
     ----------
     description : str
         URDF that the node uses; empty: there is none.
-    settings : RobotSettings
+    settings : object
+        Parameters of a node: `base_link`, `tip_link`, `gravity`, `allow_impossible_inertia`,
+        `loops`, `actuators`, `command`, `friction_laws()` and `limits_of(model)`.
     payloads : tuple of Payload
         Those on unknown links are left out.
 
@@ -284,7 +248,7 @@ def robot_of(
 def made_robot(
     description: str,
     model: RobotModel,
-    settings: RobotSettings,
+    settings: Any,
     payloads: tuple[Payload, ...],
 ) -> Robot:
     """Robot of a description whose model has been assembled.
@@ -295,7 +259,9 @@ def made_robot(
         URDF.
     model : RobotModel
         Of it alone.
-    settings : RobotSettings
+    settings : object
+        Parameters of a node: `base_link`, `tip_link`, `gravity`, `allow_impossible_inertia`,
+        `loops`, `actuators`, `command`, `friction_laws()` and `limits_of(model)`.
     payloads : tuple of Payload
         Those on unknown links are left out.
 
@@ -372,8 +338,8 @@ def _warm(*arguments: Any) -> RobotModel:
     return model
 
 
-def actuators_config(values: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
-    """Tables of the joints, as `actuators_from_config` takes them.
+def by_joint(values: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
+    """Tables of the joints, from the values of a family of parameters.
 
     Parameters
     ----------
@@ -409,7 +375,7 @@ def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
             f'Parameter {_START}.{nameless} is unknown, expected {_START}.<joint>.<key>.'
         ]
     try:
-        check_config(actuators_config(values))
+        check_config(by_joint(values))
     except ActuatorError as error:
         return [f'Parameter {error}']
     return []
@@ -438,7 +404,7 @@ def drives_of(
     """
     if not values:
         return None
-    config = actuators_config(values)
+    config = by_joint(values)
     actuators = actuators_from_config(model, config)
     stiffness = {}
     for item in actuators.driven:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import TypeVar
+
 import numpy as np
 
+from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.typing import Array
 
+T = TypeVar('T')
+
 ORDERS = 3
+
+_KEPT = NANOSECONDS  # for how long messages are kept
+_MOST_KEPT = 1000
 
 # Rows: polynomials in x, lowest power first, with the value, the slope or the second derivative 1
 # at x = 0; the other two are zero there, and all three are at x = 1.
@@ -72,3 +81,36 @@ def brought_to_rest(values: Array, time: float, duration: float, to_zero: bool) 
         shape[:] = 0.0
         shape[0, 0] = 0.0 if to_zero else 1.0
     return shape @ values
+
+
+class Recent(deque[tuple[int, T]]):
+    """Stamps [ns] and contents of the messages of the last second, kept for motions that lag."""
+
+    def add(self, stamp: int, content: T) -> None:
+        """Take a message; their stamps do not decrease."""
+        self.append((stamp, content))
+        while len(self) > _MOST_KEPT or (len(self) > 1 and stamp - self[1][0] > _KEPT):
+            self.popleft()
+
+    def at(self, time: int) -> tuple[int, T]:
+        """Last message before a time.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+
+        Returns
+        -------
+        stamp : int
+            [ns]
+        content : object
+            Of the first message if none is before the time.
+
+        Raises
+        ------
+        IndexError
+            If there is no message.
+        """
+        before = (item for item in reversed(self) if item[0] <= time)
+        return next(before, self[0])

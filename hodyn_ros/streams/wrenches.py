@@ -1,86 +1,93 @@
-"""Wrenches that act on the robot at the time of a motion; each link has one source at a time."""
+"""Wrenches that act on the robot at the time of a motion; each link has one source at a time.
+
+They are given with derivatives, or measured in a frame of the robot, estimated there and brought
+to the link when a motion needs them. Without news they end the output, are held or fade out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import MotionError, WrenchError
+from hodyn_ros.dynamics.wrenches import Wrench, wrench_from_frame
+from hodyn_ros.errors import WrenchError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.streams.measured import EstimatorOptions
-from hodyn_ros.streams.signals import ORDERS
+from hodyn_ros.streams.signals import ORDERS, Recent, brought_to_rest, continued
 from hodyn_ros.streams.timeline import NANOSECONDS
-from hodyn_ros.streams.wrench_sources import (
-    FADE_TIME,
-    SMALLEST_FORCE,
-    Acting,
-    Expiry,
-    GivenWrench,
-    MeasuredWrench,
-    Mounting,
-    Query,
-    measured_topic,
-)
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
 from hodyn_ros.typing import Array
 
 DELAY = 0.1  # s, by which estimates lie behind the latest measurement
+FADE_TIME = 0.5  # s, in which a stale wrench comes to rest
+SMALLEST_FORCE = 1.0  # N, of an oscillation whose derivatives are of interest
+LEVER = 0.1  # m
+
+# What an estimator sees: moments as forces at the end of a lever, so that one size [N] says for
+# all six components what is small.
+_AS_FORCES = np.array([1.0 / LEVER] * 3 + [1.0] * 3)
 
 Given = tuple[str, str, str, Array]
 """Link, expression, direction of action and values (3, 6) with their derivatives."""
 
-Time = Callable[[], int]
-"""Returns the stamp of a wrench [ns], or raises MotionError if it has none that can be used."""
+
+class Mounting(NamedTuple):
+    """How the coordinates in a message become those of a wrench on a link.
+
+    Attributes
+    ----------
+    link : str
+        On which the wrench acts.
+    expressed_in : str
+        `body` or `spatial`.
+    frame : ndarray, shape (4, 4), optional
+        Pose in the link (in the base, if spatial) of the frame in which the values come; None: the
+        same.
+    acting : str
+        What the sensor reads: `on_robot` or `on_environment`.
+    """
+
+    link: str
+    expressed_in: str
+    frame: Array | None
+    acting: str
 
 
-class WrenchOptions(Protocol):
-    """How wrenches are taken, and how a measured one is read."""
+class Acting(NamedTuple):
+    """Coordinates of a wrench at an instant.
 
-    @property
-    def timeout(self) -> float:
-        """Time without news after which `expiry` says what becomes of a wrench [s]."""
+    Attributes
+    ----------
+    expressed_in : str
+        `body`, `spatial` or `hybrid`.
+    acting : str
+        `on_robot` or `on_environment`.
+    values : ndarray, shape (K, 6)
+        (moment, force) and derivatives, at least as many orders as the motion and `order` permit.
+    order : int
+        Highest derivative that may be relied on.
+    deviations : ndarray, shape (S, K, 6), optional
+        Independent deviations of one standard deviation; None if not known.
+    """
 
-    @property
-    def stale_policy(self) -> str:
-        """What it says: stop, hold or fade."""
-
-    @property
-    def expiry(self) -> Expiry:
-        """What becomes of a wrench without news."""
-
-    @property
-    def link(self) -> str:
-        """Link on which a measured wrench acts; empty: the message names it."""
-
-    @property
-    def acting(self) -> str:
-        """Direction of action of what is measured."""
-
-
-class MeasuringOptions(Protocol):
-    """Options of wrenches, and those of the motions beside which they act."""
-
-    @property
-    def wrench(self) -> WrenchOptions:
-        """How wrenches are taken."""
-
-    @property
-    def estimator(self) -> EstimatorOptions:
-        """How motions are estimated."""
+    expressed_in: str
+    acting: str
+    values: Array
+    order: int
+    deviations: Array | None = None
 
 
-def mounting(settings: WrenchOptions, model: RobotModel, frame_id: str) -> Mounting:
+def mounting(settings: Any, model: RobotModel, frame_id: str) -> Mounting:
     """Link on which a measured wrench acts, and how its coordinates get there.
 
     Parameters
     ----------
-    settings : WrenchOptions
+    settings : object
+        With `link` and `acting`.
     model : RobotModel
     frame_id : str
         Link in whose frame the values come.
@@ -121,12 +128,13 @@ def mounting(settings: WrenchOptions, model: RobotModel, frame_id: str) -> Mount
     return Mounting(link, expressed_in, place, settings.acting)
 
 
-def check_target(settings: WrenchOptions, model: RobotModel) -> None:
+def check_target(settings: Any, model: RobotModel) -> None:
     """Refusal of a link of the settings, on which measured wrenches act, that the model lacks.
 
     Parameters
     ----------
-    settings : WrenchOptions
+    settings : object
+        With `link`.
     model : RobotModel
 
     Raises
@@ -178,6 +186,147 @@ class WrenchesAt(NamedTuple):
     deviations: list[Array | None]
 
 
+class GivenWrench:
+    """A wrench that comes with its derivatives."""
+
+    topic = 'wrench_motion'
+
+    def __init__(self) -> None:
+        self._messages: Recent[Acting] = Recent()
+
+    def update(self, stamp: int, acting: Acting) -> None:
+        """Take a message; their stamps do not decrease."""
+        self._messages.add(stamp, acting)
+
+    @property
+    def stamp(self) -> int:
+        """Stamp of the newest message [ns]."""
+        return self._messages[-1][0]
+
+    @property
+    def expressed_in(self) -> str:
+        """Expression of the newest message."""
+        return self._messages[-1][1].expressed_in
+
+    def since(self, time: int) -> int:
+        """Stamp of the message that says what acts at a time [ns]."""
+        return self._messages.at(time)[0]
+
+    def knows(self, time: int) -> bool:
+        """Whether it is known at a time long before its first message: never."""
+        return False
+
+    def at(self, time: int) -> Acting:
+        """Coordinates at a time [ns]: those of the message before, by their derivatives."""
+        stamp, acting = self._messages.at(time)
+        age = np.array([(time - stamp) / NANOSECONDS])
+        return acting._replace(values=continued(acting.values, age)[0])
+
+
+class MeasuredWrench:
+    """A stream of measured wrenches in one frame.
+
+    Parameters
+    ----------
+    frame_id : str
+        Frame of the messages.
+    place : Mounting
+    estimator : DerivativeEstimator
+        Of six forces: moments are divided by `LEVER`.
+
+    Attributes
+    ----------
+    topic : str
+        Name of the source.
+    stamp : int
+        Stamp of the newest sample [ns].
+    """
+
+    def __init__(
+        self, frame_id: str, place: Mounting, estimator: DerivativeEstimator
+    ) -> None:
+        self.frame_id, self.topic = frame_id, measured_topic(frame_id)
+        self.stamp = 0
+        self._sample = np.zeros(6)
+        self._estimator = estimator
+        self.mount(place)
+
+    def mount(self, place: Mounting, estimator: DerivativeEstimator | None = None) -> None:
+        """Have the coordinates come from another place from now on.
+
+        Parameters
+        ----------
+        place : Mounting
+        estimator : DerivativeEstimator, optional
+            By default the one in use goes on.
+        """
+        self.place = place
+        self._estimator = estimator or self._estimator
+        self._used: tuple[int, Array] | None = None  # since the newest sample
+
+    @property
+    def expressed_in(self) -> str:
+        """Expression of its wrench."""
+        return self.place.expressed_in
+
+    def update(self, stamp: int, values: Array) -> None:
+        """Take a sample.
+
+        Parameters
+        ----------
+        stamp : int
+            Its time [ns].
+        values : ndarray, shape (6,)
+            (moment, force) in the frame of the messages [N m], [N].
+        """
+        self._estimator.update(stamp, values * _AS_FORCES)
+        self.stamp, self._sample, self._used = stamp, values, None
+
+    def since(self, time: int) -> int:
+        """Stamp of the newest sample [ns]."""
+        return self.stamp
+
+    def knows(self, time: int) -> bool:
+        """Whether the wrench can be estimated at a time [ns], however long ago."""
+        return self._estimator.at(time) is not None
+
+    def at(self, time: int) -> Acting:
+        """Coordinates on the link at a time [ns], as they are estimated.
+
+        Where nothing is known any more, the wrench that was used last since the newest sample
+        comes to rest; without one, the sample stands. Neither has derivatives to publish.
+        """
+        estimate, used, place = self._estimator.at(time), self._used, self.place
+        is_next, deviations = used is None or used[0] <= time, None
+        if estimate is not None:
+            values = np.asarray(estimate.motion, dtype=np.float64)[:ORDERS] / _AS_FORCES
+            deviations = self._on_link(estimate.deviations(len(values)) / _AS_FORCES)
+        elif used is not None and is_next:
+            seconds = (time - used[0]) / NANOSECONDS
+            rested = brought_to_rest(used[1], seconds, FADE_TIME, False)
+            return Acting(place.expressed_in, place.acting, rested, 0)
+        else:
+            values = self._sample[None]
+        values = self._on_link(values)
+        if estimate is not None and is_next:
+            self._used = time, _padded(values)
+        order = len(values) - 1
+        return Acting(place.expressed_in, place.acting, values, order, deviations)
+
+    def _on_link(self, measured: Array) -> Array:
+        frame = self.place.frame
+        return measured if frame is None else wrench_from_frame(measured, frame)
+
+
+def measured_topic(frame_id: str) -> str:
+    """Name of a source of measured wrenches: topic and frame."""
+    return f'wrench (frame_id {frame_id!r})'
+
+
+def _padded(values: Array) -> Array:
+    return np.pad(values, ((0, ORDERS - len(values)), (0, 0)))
+
+
 class Wrenches:
     """The latest wrench on every link; of the thread of the executor.
 
@@ -187,7 +336,8 @@ class Wrenches:
 
     Parameters
     ----------
-    settings : MeasuringOptions
+    settings : object
+        Parameters of a node, with `wrench` and `estimator`.
     make_estimator : callable
         Makes an estimator with the options of `DerivativeEstimator`.
 
@@ -201,7 +351,7 @@ class Wrenches:
 
     def __init__(
         self,
-        settings: MeasuringOptions,
+        settings: Any,
         make_estimator: Callable[..., DerivativeEstimator] = DerivativeEstimator,
     ) -> None:
         self._settings, self._options = settings.wrench, _estimator_options(settings)
@@ -212,12 +362,13 @@ class Wrenches:
         self._newest: dict[str, int] = {}
         self.dropped = 0
 
-    def use(self, settings: MeasuringOptions, model: RobotModel) -> list[str]:
+    def use(self, settings: Any, model: RobotModel) -> list[str]:
         """Follow other settings or another model.
 
         Parameters
         ----------
-        settings : MeasuringOptions
+        settings : object
+        Parameters of a node, with `wrench` and `estimator`.
         model : RobotModel
 
         Returns
@@ -230,32 +381,29 @@ class Wrenches:
             return []
         for link, source in list(self.sources.items()):
             try:
-                if isinstance(source, GivenWrench):
-                    check_link(model, link)
-                    continue
-                place = mounting(wrench, model, source.frame_id)
-                if (place.link, place.expressed_in) != (link, source.expressed_in):
-                    raise WrenchError('It is measured elsewhere, or in other axes.')
-                is_alike = options == self._options
-                source.mount(place, None if is_alike else self._make_estimator(**options))
+                check_link(model, link)
+                if isinstance(source, MeasuredWrench):
+                    place = mounting(wrench, model, source.frame_id)
+                    if place[:2] != source.place[:2]:
+                        raise WrenchError('It is measured elsewhere, or in other axes.')
+                    is_alike = options == self._options
+                    made = None if is_alike else self._make_estimator(**options)
+                    source.mount(place, made)
             except WrenchError:
                 gone.append(link)
                 del self.sources[link]
-        self._newest = {
-            link: stamp for link, stamp in self._newest.items() if link in model.links
-        }
         self._settings, self._options, self._model = wrench, options, model
         return gone
 
-    def take_given(self, given: Given, time: Time, model: RobotModel, now_ns: int) -> bool:
+    def take_given(self, given: Given, time: int, model: RobotModel, now_ns: int) -> bool:
         """Take a wrench with its derivatives; one that is zero with them ends the wrench.
 
         Parameters
         ----------
         given : tuple
             Link, expression, direction of action and values (3, 6).
-        time : callable
-            Its stamp [ns], asked for once its link is known; zero means now.
+        time : int
+            Its stamp [ns]; zero means now.
         model : RobotModel
         now_ns : int
             [ns]
@@ -282,12 +430,12 @@ class Wrenches:
         source = self.sources.get(link)
         known = None if source is None else source.expressed_in
         if not isinstance(source, GivenWrench):
-            source = self.sources[link] = GivenWrench(link)
+            source = self.sources[link] = GivenWrench()
         source.update(stamp, Acting(expressed_in, acting, values, ORDERS - 1))
         return known != expressed_in
 
     def take_measured(
-        self, frame_id: str, values: Array, time: Time, model: RobotModel, now_ns: int
+        self, frame_id: str, values: Array, time: int, model: RobotModel, now_ns: int
     ) -> bool:
         """Take a sample of a measured wrench; zeros are a sample like others.
 
@@ -298,7 +446,7 @@ class Wrenches:
             the base link.
         values : ndarray, shape (6,)
             (moment, force) in that frame [N m], [N].
-        time : callable
+        time : int
             Its stamp [ns]; zero means now.
         model : RobotModel
         now_ns : int
@@ -395,10 +543,9 @@ class Wrenches:
             If one is stale and the policy is to stop, or too far ahead.
         """
         acting = []
-        query = Query(time_ns, motion, model, self._settings.expiry)
         # In the same order every time, since each order has its own compiled code.
         for link in sorted(self.sources):
-            wrench = self.sources[link].at(query)
+            wrench = self._acting(link, time_ns)
             if wrench is not None:
                 acting.append((link, wrench))
         order = min([len(motion) - 3, *(wrench.order for _, wrench in acting)])
@@ -410,6 +557,28 @@ class Wrenches:
                 None if deviations is None else deviations[:, : order + 1]
             )
         return result
+
+    def _acting(self, link: str, time: int) -> Acting | None:
+        """Wrench on a link at a time [ns]; None if nothing is left of it."""
+        source = self.sources[link]
+        timeout, policy = self._settings.timeout, self._settings.stale_policy
+        stamp = source.since(time)
+        age = (time - stamp) / NANOSECONDS
+        late = age - timeout
+        is_early = age < -timeout and not source.knows(time)
+        if is_early or (late > 0.0 and policy == 'stop'):
+            raise WrenchError(
+                f'The wrench on {link!r} is {age:.3f} s away from the motion, more than '
+                f'wrench_timeout ({timeout} s); the output stops. Publish it without gaps, end it '
+                'by a wrench_motion of zeros, or set wrench_stale_policy to hold or fade.'
+            )
+        if late <= 0.0:
+            return source.at(time)
+        if policy == 'fade' and late >= FADE_TIME:
+            return None
+        found = source.at(stamp + round(timeout * NANOSECONDS))
+        values = brought_to_rest(_padded(found.values), late, FADE_TIME, policy == 'fade')
+        return found._replace(values=values, deviations=None)
 
     def report(self, now_ns: int) -> dict[str, str]:
         """State of the wrench on every link in words, for diagnostics.
@@ -437,11 +606,8 @@ class Wrenches:
         return states
 
 
-def _checked_stamp(time: Time, link: str, now: int, timeout: float) -> int:
-    try:
-        stamp = time() or now
-    except MotionError as error:
-        raise WrenchError(f'Wrench on {link!r}: {error}') from error
+def _checked_stamp(time: int, link: str, now: int, timeout: float) -> int:
+    stamp = time or now
     ahead = (stamp - now) / NANOSECONDS
     if ahead > timeout:
         raise WrenchError(
@@ -451,7 +617,7 @@ def _checked_stamp(time: Time, link: str, now: int, timeout: float) -> int:
     return stamp
 
 
-def _estimator_options(settings: MeasuringOptions) -> dict[str, Any]:
+def _estimator_options(settings: Any) -> dict[str, Any]:
     sensor, joints = settings.wrench, settings.estimator
     return {
         'n': 6,

@@ -200,11 +200,71 @@ void follows_trajectories()
   // It began 5 ms later than what was wanted then; now half of the way is wanted.
   CHECK(std::abs(law->desired[0] - 0.6) < 1e-9 && law->desired[1] == -0.5);
   CHECK(law->desired[2] > 4.0 && std::abs(law->desired[4]) < 1e-6);
-  wrong = robot.motion(0.7, -0.5);  // Would begin at rest.
+  wrong = robot.motion(0.7, -0.5);  // Would begin at rest, and 5 ms later the robot is elsewhere.
   wrong.position[1] = 0.6;
-  CHECK(robot.refuses(wrong, "velocity of a is 0.0"));
+  CHECK(robot.refuses(wrong, "position of a is 0.6"));
   robot.tick(100);
   CHECK(std::abs(law->desired[0] - 0.7) < 1e-12 && law->desired[2] == 0.0);
+}
+
+/// Another goal, sent ahead while it moves: the motion goes on until the first sample of the next.
+void replaces_a_motion_that_is_in_progress()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate() == CallbackReturn::SUCCESS);
+  robot.tick(10);
+  auto first = robot.motion(0.7, -0.5);
+  const std::int64_t start = robot.node.time + 10 * kTick, joint = start + 60 * kTick;
+  first.header.stamp = rclcpp::Time(start);
+  robot.send(first);
+  hodyn_controllers::MotionTrajectory motion(2);
+  motion.set(hodyn_controllers::Samples(first), {0, 1}, {1, 0});
+  motion.begin(start);
+  double there[10], before[10];
+  motion.evaluate(joint, there);
+  robot.tick(30);
+  auto next = robot.motion(0.8, -0.5);
+  next.header.stamp = rclcpp::Time(joint);
+  const auto set = [&there](std::vector<double> & values, std::size_t k) {
+      values[1] = there[2 * k];
+      values[0] = there[2 * k + 1];
+    };
+  set(next.position, 0);
+  set(next.velocity, 1);
+  set(next.acceleration, 2);
+  set(next.jerk, 3);
+  set(next.snap, 4);
+  robot.send(next);
+  CHECK(robot.node.log.empty());
+  for (int i = 0; i < 200; ++i) {
+    robot.tick();
+    const std::int64_t at = robot.node.time + 2 * kTick;  // The lead of the law.
+    motion.evaluate(std::min(at, joint), before);
+    for (std::size_t k = 0; at <= joint && k < 10; ++k) {
+      CHECK(std::abs(law->desired[k] - before[k]) < 1e-6 * (1.0 + std::abs(before[k])));
+    }
+    CHECK(law->desired[0] < 0.8 + 1e-9 && law->desired[1] == -0.5);
+  }
+  CHECK(std::abs(law->desired[0] - 0.8) < 1e-9 && law->desired[2] == 0.0);
+}
+
+/// A trajectory agrees with the motion of this activation, not with that of the one before.
+void forgets_the_motion_of_the_activation_before()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate() == CallbackReturn::SUCCESS);
+  robot.tick(10);
+  robot.send(robot.motion(0.7, -0.5));
+  robot.tick(50);
+  CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+  CHECK(robot.activate() == CallbackReturn::SUCCESS);
+  CHECK(robot.refuses(robot.motion(0.7, -0.5), "not active"));  // There was no tick yet.
+  robot.tick();
+  robot.send(robot.motion(0.7, -0.5));
+  robot.tick(20);
+  CHECK(robot.told() == "following");
 }
 
 void stops_and_goes_on()
@@ -265,6 +325,20 @@ void follows_references()
   robot.release();
   robot.tick();
   CHECK(law->reason == 0 && law->desired[4] == 4.0);
+}
+
+void finds_motors_that_are_joints_of_their_own()
+{
+  Robot robot;
+  robot.node.strings["motor_suffix"] = "_motor";
+  robot.node.strings["motor_position_interface"] = "position";
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  using Names = std::vector<std::string>;
+  CHECK((robot.controller->command_interface_configuration().names ==
+    Names{"a_motor/effort", "b_motor/effort"}));
+  CHECK((robot.controller->state_interface_configuration().names ==
+    Names{"a/position", "b/position", "a_motor/position", "b_motor/position"}));
+  CHECK(robot.reference_name(0) == "controller/a/position");
 }
 
 /// Torques are those that are there at first, and go over to those of the law.
@@ -337,8 +411,11 @@ int main()
 {
   begins_only_where_it_can();
   follows_trajectories();
+  replaces_a_motion_that_is_in_progress();
+  forgets_the_motion_of_the_activation_before();
   stops_and_goes_on();
   follows_references();
+  finds_motors_that_are_joints_of_their_own();
   begins_without_a_step();
   changes_its_mode_while_the_hardware_writes();
   says_that_springs_carry_nothing();

@@ -45,7 +45,7 @@ int main()
   message.jerk = values[3];
   message.snap = values[4];
   std::string fault = intake.read(message, trajectory);
-  fault = fault.empty() ? intake.begin(message, 1, 1, wanted.data(), trajectory) : fault;
+  fault = fault.empty() ? intake.begin(message, 1, 1, wanted, false, trajectory) : fault;
   if (!fault.empty()) {
     std::printf("%s\n", fault.c_str());
     return 2;

@@ -9,9 +9,9 @@ from sensor_msgs.msg import JointState
 from support import robots
 from support.ros_harness import Harness, dict_of
 
-from hodyn_ros.ros.base.inputs import JointStateMessages as MeasuredMotion
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import make_settings
+from hodyn_ros.streams.measured import MeasuredMotion
 
 NAMES = ['shoulder', 'elbow']
 BEGIN = 1000 * 10**9
@@ -60,13 +60,10 @@ def test_continuous_joint_may_wrap_around():
     for number in range(2000):
         time = 0.005 * number
         angle = 1.5 * time + 0.2 * math.sin(2.0 * time)
-        message = JointState(
-            name=NAMES, position=[math.remainder(angle, 2.0 * math.pi), 0.3]
-        )
+        position = np.array([math.remainder(angle, 2.0 * math.pi), 0.3])
         stamp = BEGIN + number * 5_000_000
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
-        estimate = motion.update(message, stamp, 0.0)
-        wrapped += abs(message.position[0]) > 3.1
+        estimate = motion.take(position, stamp, stamp, 0.0)
+        wrapped += abs(position[0]) > 3.1
         if estimate is not None and time > 3.0:
             past = (estimate.time - BEGIN) / 1e9
             assert estimate.valid_order >= 2
@@ -78,9 +75,7 @@ def test_motions_start_where_the_robot_is_and_not_where_it_was():
     motion = measured(('revolute', 'revolute'))
     for number in range(600):
         stamp = BEGIN + number * 5_000_000
-        message = JointState(name=NAMES, position=[0.005 * number, 0.3])
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
-        motion.update(message, stamp, 0.0)
+        motion.take(np.array([0.005 * number, 0.3]), stamp, stamp, 0.0)
     now = stamp + 3_000_000
     state = motion.state(now, 0.5)
     np.testing.assert_allclose(state.motion[0], [(now - BEGIN) / 1e9, 0.3], atol=1e-4)

@@ -24,7 +24,7 @@ from support.tool_cases import (
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.errors import WrenchError
 from hodyn_ros.streams import Wrenches
-from hodyn_ros.streams.wrench_sources import FADE_TIME, LEVER, Expiry
+from hodyn_ros.streams.wrenches import FADE_TIME, LEVER
 from hodyn_ros.trajectory import Estimate
 
 START, MS, SECOND = 1_000_000_000_000, 1_000_000, 1_000_000_000
@@ -74,7 +74,6 @@ def options(estimation=0.1, **given):
         'acting': 'on_environment',
         **given,
     }
-    wrench['expiry'] = Expiry(wrench['timeout'], wrench['stale_policy'])
     wrench = type('Options', (), wrench)()  # equal to itself alone
     estimator = SimpleNamespace(enabled=True, delay=estimation)
     return SimpleNamespace(wrench=wrench, estimator=estimator)
@@ -94,15 +93,13 @@ class Acting(Wrenches):
 
     def measure(self, values=VALUES[0], frame='panda_link8', time=START, now=None):
         now = time if now is None else now
-        return self.take_measured(frame, np.array(values), lambda: time, self.model, now)
+        return self.take_measured(frame, np.array(values), time, self.model, now)
 
     def give(
         self, values=VALUES, link='panda_link8', expressed_in='body', time=START, now=None
     ):
         given = link, expressed_in, 'on_robot', values
-        return self.take_given(
-            given, lambda: time, self.model, time if now is None else now
-        )
+        return self.take_given(given, time, self.model, time if now is None else now)
 
     def after(self, seconds, motion=MOTION):
         return self.at(START + round(seconds * SECOND), motion, self.model)

@@ -101,8 +101,9 @@ struct Shared
 /// @tparam Core  Derived from Shared, with
 ///   - Message, Parameters (the listener) and Params (topic, command_interface, fallback, ...);
 ///   - subject() and commanded(), words of diagnostics, and qos(), of the topic;
-///   - joints(params), and measured(params) and references(): kinds of state and of reference
-///     interfaces, each of which is there for all joints;
+///   - joints(params), and command(params), measured(params) and references(): kinds of command,
+///     state and reference interfaces, each of which is there for all joints. A kind is what
+///     stands behind the name of a joint, such as /effort;
 ///   - a constructor from params, joints and the update rate ([Hz]; zero: not known);
 ///   - longest(), time between two cycles [s];
 ///   - receive(message, node), in the thread of messages, which counts;
@@ -163,7 +164,7 @@ public:
 
   Configuration command_interface_configuration() const override
   {
-    return individual({given_.command_interface});
+    return individual({Core::command(given_)});
   }
 
   Configuration state_interface_configuration() const override
@@ -190,7 +191,7 @@ protected:
     Names names;
     for (const std::string & kind : kinds) {
       for (const std::string & joint : joints_) {
-        names.push_back(joint + "/" + kind);
+        names.push_back(joint + kind);
       }
     }
     return names;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <utility>
@@ -24,12 +25,12 @@ class MotionTrajectory
 {
 public:
   explicit MotionTrajectory(Index n_joints)
-  : n_(n_joints), times_(1), held_(n_joints) {}
+  : n_(n_joints), held_(n_joints) {}
 
   /// Rests at positions (n); of those that are not finite, where it rested before.
   void hold(const double * position)
   {
-    times_.resize(1);
+    times_.clear();
     for (Index j = 0; j < n_; ++j) {
       held_[j] = std::isfinite(position[j]) ? position[j] : held_[j];
     }
@@ -42,12 +43,15 @@ public:
   /// @param place    Of each joint among the n values of a sample.
   void set(const Samples & samples, const Indices & kept, const Indices & place)
   {
-    times_.clear();
-    coefficients_.resize((kept.size() - 1) * n_ * kCoefficients);
+    const Index pieces = kept.size() - 1;
+    times_.resize(pieces);
+    durations_.resize(pieces);
+    coefficients_.resize(pieces * n_ * kCoefficients);
     double * a = coefficients_.data();
-    for (Index i = 0; i < kept.size(); ++i) {
-      times_.push_back(samples.times[kept[i]]);
-      for (Index j = 0; i + 1 < kept.size() && j < n_; ++j, a += kCoefficients) {
+    for (Index i = 0; i < pieces; ++i) {
+      times_[i] = samples.times[kept[i]];
+      durations_[i] = samples.times[kept[i + 1]] - times_[i];
+      for (Index j = 0; j < n_; ++j, a += kCoefficients) {
         samples.connect(kept[i], kept[i + 1], place[j], a);
       }
     }
@@ -59,24 +63,46 @@ public:
   /// Sets the time at which those of the samples are zero.
   void begin(Nanoseconds start) {start_ = start;}
 
+  /// Time of the first sample.
+  Nanoseconds first() const {return start_ + nanoseconds(times_.front());}
+
+  /// Follows another motion until the first sample.
+  ///
+  /// @param from  What was before is left out.
+  void follow(const MotionTrajectory & other, Nanoseconds from)
+  {
+    const Index begin = other.piece(seconds(from - other.start_));
+    Index end = begin;
+    Values times;
+    const double shift = seconds(other.start_ - start_);
+    while (end < other.times_.size() && other.times_[end] + shift < times_.front()) {
+      times.push_back(other.times_[end++] + shift);
+    }
+    times_.insert(times_.begin(), times.begin(), times.end());
+    const auto insert = [=](Values & to, const Values & those, Index size) {
+        to.insert(to.begin(), those.begin() + begin * size, those.begin() + end * size);
+      };
+    insert(durations_, other.durations_, 1);
+    insert(coefficients_, other.coefficients_, n_ * kCoefficients);
+  }
+
   /// Positions and derivatives at a time: derivative k of joint j at k * n + j.
   void evaluate(Nanoseconds time, double * motion) const
   {
     std::fill(motion, motion + kMotions * n_, 0.0);
     std::copy(held_.begin(), held_.end(), motion);
-    const double t = seconds(time - start_);
-    if (times_.size() == 1 || t > times_.back()) {
+    if (times_.empty()) {
       return;
     }
-    const auto next = std::upper_bound(times_.begin() + 1, times_.end() - 1, t);
-    const Index i = static_cast<Index>(next - times_.begin()) - 1;
-    const double h = times_[i + 1] - times_[i], x = (t - times_[i]) / h;
+    const double t = seconds(time - start_);
+    const Index i = piece(t);
+    const double h = durations_[i], x = (t - times_[i]) / h;
     for (Index j = 0; j < n_; ++j) {
-      const double * a = &coefficients_[(i * n_ + j) * kCoefficients];
-      const Taylor found = taylor(a, std::max(x, 0.0));
+      const Taylor found = taylor(
+        &coefficients_[(i * n_ + j) * kCoefficients], std::clamp(x, 0.0, 1.0));
       motion[j] = found[0];
       double scale = 1.0;
-      for (Index k = 1; x >= 0.0 && k < kMotions; ++k) {
+      for (Index k = 1; x >= 0.0 && x <= 1.0 && k < kMotions; ++k) {
         scale *= static_cast<double>(k) / h;
         motion[k * n_ + j] = scale * found[k];
       }
@@ -84,9 +110,17 @@ public:
   }
 
 private:
+  /// That of a time [s] or before it; the first one if there is none.
+  Index piece(double t) const
+  {
+    const auto next = std::upper_bound(times_.begin(), times_.end(), t);
+    return static_cast<Index>(std::max<std::ptrdiff_t>(next - times_.begin(), 1)) - 1;
+  }
+
   Index n_;
   Nanoseconds start_ = 0;
-  Values times_, coefficients_, held_;
+  Values times_, durations_, coefficients_;  ///< Of the pieces; none: it rests.
+  Values held_;
 };
 
 /// Checks motions, and brings them into the order of the controller.
@@ -96,7 +130,7 @@ public:
   /// @param tolerance  Of positions at which a motion may begin [rad], [m]; ten times as much by
   ///                   each derivative.
   MotionIntake(Names joints, double tolerance)
-  : order_(std::move(joints)), tolerance_(tolerance), begins_(kMotions * order_.joints().size()) {}
+  : order_(std::move(joints)), tolerance_(tolerance), followed_(order_.joints().size()) {}
 
   /// Fills a trajectory, or says why not (then it is to be thrown away); empty: it is filled.
   ///
@@ -123,12 +157,15 @@ public:
 
   /// Lets a trajectory that was read begin, or says why not.
   ///
-  /// @param now     Time of this call.
-  /// @param at      A time at which it must agree with
-  /// @param wanted  the motion that is wanted then (5 n).
+  /// It takes over at its first sample; until then the one before is followed.
+  ///
+  /// @param now      Time of this call.
+  /// @param at       A time at which
+  /// @param wanted   is wanted (5 n), which is of the trajectory that began last
+  /// @param follows  or, if not, rests.
   template<typename Message>
   std::string begin(
-    const Message & message, Nanoseconds now, Nanoseconds at, const double * wanted,
+    const Message & message, Nanoseconds now, Nanoseconds at, const Values & wanted, bool follows,
     MotionTrajectory & trajectory)
   {
     const Nanoseconds stamp = stamp_of(message);
@@ -137,18 +174,26 @@ public:
       return "it is over";
     }
     trajectory.begin(start);
-    trajectory.evaluate(at, begins_.data());
+    if (!follows) {
+      followed_.hold(wanted.data());
+    }
+    const Nanoseconds joint = std::max(at, trajectory.first());
     const Names & joints = order_.joints();
-    for (Index i = 0; i < begins_.size(); ++i) {
+    Values found(wanted.size()), expected(wanted.size());
+    trajectory.evaluate(joint, found.data());
+    followed_.evaluate(joint, expected.data());
+    for (Index i = 0; i < found.size(); ++i) {
       static constexpr const char * kinds[] = {
         "position", "velocity", "acceleration", "jerk", "snap"};
       const Index k = i / joints.size();
-      if (!(std::abs(begins_[i] - wanted[i]) <= tolerance_ * std::pow(10.0, k))) {
+      if (!(std::abs(found[i] - expected[i]) <= tolerance_ * std::pow(10.0, k))) {
         return std::string(kinds[k]) + " of " + joints[i % joints.size()] + " is " +
-               std::to_string(begins_[i]) + " where it would take over, and " +
-               std::to_string(wanted[i]) + " is wanted there";
+               std::to_string(found[i]) + " where it would take over, and " +
+               std::to_string(expected[i]) + " is wanted there";
       }
     }
+    trajectory.follow(followed_, at);
+    followed_ = trajectory;
     return "";
   }
 
@@ -186,7 +231,7 @@ private:
   static constexpr double kNotice = 0.005;     ///< Until a motion is taken over for sure [s].
   JointOrder order_;
   double tolerance_;
-  Values begins_;
+  MotionTrajectory followed_;  ///< The one that began last, or rests.
 };
 
 }  // namespace hodyn_controllers

@@ -49,18 +49,22 @@ public:
     return names;
   }
 
+  static std::string command(const Params & given)
+  {
+    return given.motor_suffix + "/" + given.command_interface;
+  }
+
   /// Links, then motors, unless these are measured by the same interface.
   static Names measured(const Params & given)
   {
-    if (given.motor_position_interface == given.position_interface) {
-      return {given.position_interface};
-    }
-    return {given.position_interface, given.motor_position_interface};
+    const std::string link = "/" + given.position_interface;
+    const std::string motor = given.motor_suffix + "/" + given.motor_position_interface;
+    return motor == link ? Names{link} : Names{link, motor};
   }
 
   static Names references()
   {
-    return {"position", "velocity", "acceleration", "jerk", "snap"};
+    return {"/position", "/velocity", "/acceleration", "/jerk", "/snap"};
   }
 
   TrackingCore(const Params & given, const Names & joints, unsigned int rate)
@@ -85,6 +89,8 @@ public:
     Kernel::reset(law_);
     trajectories_.take();  // What came before does not count.
     rest(measured.data());
+    reports_.back().at = 0;
+    reports_.publish();
     torque_ = asked_ = before_ = before;
     has_law_ = false;
     failures_ = 0;
@@ -134,7 +140,8 @@ public:
     if (fault.empty()) {
       const Report & report = reports_.front();
       fault = intake_.begin(
-        message, node.now().nanoseconds(), report.at, report.wanted.data(), trajectories_.back());
+        message, node.now().nanoseconds(), report.at, report.wanted, report.follows,
+        trajectories_.back());
     }
     if (count(fault.empty())) {
       trajectories_.publish();

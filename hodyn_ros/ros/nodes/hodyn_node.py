@@ -49,31 +49,31 @@ from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import (
     HIGHEST_EFFORT_ORDER,
     continuous_order,
+    fill,
+    moment_force,
     motion_estimate_message,
+    motion_of_base,
     payload_of,
+    read_rows,
     time_message,
-)
-from hodyn_ros.ros.base.inputs import (
-    BaseMotionMessages,
-    JointStateMessages,
-    MechanismMessages,
-    StiffnessMessages,
-    WrenchMessages,
+    values_of,
+    wrench_from_message,
 )
 from hodyn_ros.ros.base.life import main
-from hodyn_ros.ros.base.motor_messages import MotorMessages
+from hodyn_ros.ros.base.motor_messages import MotorMessages, stiffness_from_message
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.serialized import EffortWriter, MotionReader
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.identification import OnlineIdentification
-from hodyn_ros.ros.planner.client import ServingClient
-from hodyn_ros.ros.planner.controllers import CommandStream
+from hodyn_ros.ros.planner.client import PlanningClient
+from hodyn_ros.ros.planner.controllers import CommandStream, ControllerOutput
 from hodyn_ros.ros.planner.messages import SERVICES, health_of
 from hodyn_ros.streams import base_motion
 from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
 from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
 from hodyn_ros.streams.identification import estimator_of
+from hodyn_ros.streams.measured import MeasuredMotion, MechanismStates
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
     TRAJECTORY,
@@ -81,6 +81,7 @@ from hodyn_ros.streams.motion_stream import (
     MotionStream,
     Plan,
 )
+from hodyn_ros.streams.motors import Stiffness
 from hodyn_ros.streams.payloads import (
     Transitions,
     check_transition,
@@ -92,12 +93,13 @@ from hodyn_ros.streams.process_watch import LOOK_PERIOD, RUNNING
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot, drives_of, without_limits
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
-from hodyn_ros.streams.wrenches import check_target
+from hodyn_ros.streams.wrenches import Wrenches, check_target
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.typing import Array
 
 _FAR_AHEAD = 60 * NANOSECONDS  # a stamp, such as of another clock
 _WARNING_PERIOD = 10.0  # s
+_STATE = ('position', 'velocity')  # fields of JointState
 
 # Time in which efforts pass over to those of another description with the same joints, if a motion
 # is in progress [s].
@@ -134,12 +136,12 @@ class HodynNode(RobotNode[NodeSettings]):
         self._unlimited: list[str] = []  # what has been said to have no limit
         self._estimate: Estimate | None = None  # of the joint states, not answered yet
         self._last_tick: int | None = None
-        self._stiffness = StiffnessMessages()
-        self._wrenches = WrenchMessages(settings)
-        self._base = BaseMotionMessages()
-        self._measured = JointStateMessages()
+        self._stiffness = Stiffness()
+        self._wrenches = Wrenches(settings)
+        self._base = base_motion.BaseMotions()
+        self._measured = MeasuredMotion()
         self._motions = MotionReader()
-        self._mechanism = MechanismMessages()
+        self._mechanism = MechanismStates()
         self._transitions = Transitions()
         acting = self._wrenches, self._base, self._transitions
         self._efforts = InstantEfforts(*acting)
@@ -158,10 +160,10 @@ class HodynNode(RobotNode[NodeSettings]):
         self._preparation = CompiledRobots(
             self, self._wrenches.latest, self._on_progress, self._on_robot
         )
-        self._planning = ServingClient(
+        self._planning = PlanningClient(
             self,
             lambda plan: self.stream.on_plan(plan, self._instant()),
-            lambda duration: self.stream.leads.note_delivery(duration),
+            ControllerOutput(self, lambda time: self.stream.leads.note_delivery(time)),
         )
         self.closing.append(self._planning.close)
         self.stream = MotionStream(
@@ -181,32 +183,27 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def topics(self) -> Iterator[Topic]:
         """Yield the inputs."""
-        settings = self.settings
-        give = partial(self._take_acting, 'wrench_motion', self._wrenches.take_motion)
-        states, answer = self._take_joint_states, self._answer_joint_states
+        receive, states = self._take_joint_motion, self._take_joint_states
+        read, answer = self._read_joint_motion, self._answer_joint_states
         samples = [
-            Topic(
-                'joint_motion',
-                JointMotion,
-                self._take_joint_motion,
-                qos.NEWEST,
-                unpack=self._read_joint_motion,
-            ),
-            Topic('wrench_motion', WrenchMotion, give, qos.INPUT),
-            Topic('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
-            Topic(
-                'stiffness_motion', StiffnessMotion, self._take_stiffness_motion, qos.INPUT
-            ),
-            Topic('base_motion', BaseMotion, self._take_base_motion, qos.SENSOR_INPUT),
+            Topic('joint_motion', JointMotion, receive, qos.NEWEST, unpack=read),
             Topic('joint_states', JointState, states, qos.SENSOR_INPUT, answer),
         ]
+        for name, kind, keep, profile in (
+            ('wrench_motion', WrenchMotion, self._take_wrench_motion, qos.INPUT),
+            ('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
+            ('stiffness_motion', StiffnessMotion, self._take_stiffness, qos.INPUT),
+            ('base_motion', BaseMotion, self._take_base_motion, qos.SENSOR_INPUT),
+        ):
+            if name != 'base_motion' or self.settings.base_motion:
+                take = partial(self._take_acting, name, keep)
+                samples.append(Topic(name, kind, take, profile))
         for topic in samples:
-            if topic.name != 'base_motion' or settings.base_motion:
-                series = qos.as_series(topic.profile)
-                yield topic._replace(profile=series) if settings.answer_all else topic
+            series = topic._replace(profile=qos.as_series(topic.profile))
+            yield series if self.settings.answer_all else topic
         for name, profile in ((TRAJECTORY, qos.INPUT), (CHUNK, qos.NEWEST)):
-            take = partial(self._take_trajectory, topic=name)
-            yield Topic.whole(name, JointTrajectory, take, profile)
+            give = partial(self._take_trajectory, topic=name)
+            yield Topic.whole(name, JointTrajectory, give, profile)
 
     # Parameters and the robot
 
@@ -463,21 +460,27 @@ class HodynNode(RobotNode[NodeSettings]):
         if self._preparation.is_awaited or not is_used:
             return
         self._preparation.ready()
-        measured, state = self._measured, message
+        measured, state, topic = self._measured, message, 'joint_states'
         dropped = measured.dropped
         stamp, arrival = self._times(nanoseconds(message.header.stamp))
         if has_loops:
-            completed = self._mechanism.completed(message, stamp, arrival)
-            if completed is None:
+            fields, names = _STATE[: 1 + bool(message.velocity)], message.name
+            given = read_rows(topic, message, fields, len(names), len(fields), 'name')
+            motion = self._mechanism.take(names, given, arrival)
+            if motion is None:
                 return
-            state = completed
+            state = self._joint_state(motion, stamp)
             self._state_publisher.publish(state)
             self._compare_with_loops()
-        estimate = measured.update(state, arrival, self.settings.input_timeout)
+        values = values_of(topic, state, ('position',), measured.joint_names)
+        estimate = None
+        if values is not None:
+            timeout = self.settings.input_timeout
+            estimate = measured.take(values[0], stamp, arrival, timeout)
         self._identification.take_message(message, stamp)
-        self.diagnostics.dropped('joint_states', measured.dropped - dropped)
+        self.diagnostics.dropped(topic, measured.dropped - dropped)
         if measured.is_behind_gap:
-            self.diagnostics.input('joint_states').add('gaps')
+            self.diagnostics.input(topic).add('gaps')
         if estimate is not None:
             self._estimate = estimate
             if self.settings.answer_all:
@@ -507,32 +510,38 @@ class HodynNode(RobotNode[NodeSettings]):
             kind = JointEffort.SOURCE_JOINT_STATES, HIGHEST_EFFORT_ORDER
             self._publish_effort(robot, estimate.motion, estimate.time, *kind, estimate)
 
-    def _take_wrench(self, message: WrenchStamped) -> None:
-        if not self._preparation.is_awaited:
-            self._take_acting('wrench', self._wrenches.take_stamped, message)
-
     def _take_acting(
-        self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
+        self, topic: str, keep: Callable[[Any, Robot, int], bool], message: Any
     ) -> None:
+        """Keep what acts on the robot, unless something newer has come."""
+        if self._preparation.is_awaited and topic in ('wrench', 'base_motion'):
+            return  # who measures early makes no mistake
         dropped = self._wrenches.dropped
-        if take(message, self._preparation.ready().model, self._times_of_arrival()[0]):
+        is_kept = keep(message, self._preparation.ready(), self._times_of_arrival()[0])
+        self.diagnostics.dropped(topic, self._wrenches.dropped - dropped + (not is_kept))
+
+    def _take_wrench_motion(self, message: WrenchMotion, robot: Robot, now: int) -> bool:
+        given, stamp = wrench_from_message(message), nanoseconds(message.header.stamp)
+        if self._wrenches.take_given(given, stamp, robot.model, now):
             self._preparation.request_wrenches()
-        self.diagnostics.dropped(topic, self._wrenches.dropped - dropped)
+        return True  # it counts itself
 
-    def _take_base_motion(self, message: BaseMotion) -> None:
-        if not self._preparation.is_awaited:
-            link, arrival = (
-                self._preparation.ready().model.base_link,
-                self._times_of_arrival()[0],
-            )
-            if not self._base.take(message, link, arrival, self.settings.input_timeout):
-                self.diagnostics.dropped('base_motion')
+    def _take_wrench(self, message: WrenchStamped, robot: Robot, now: int) -> bool:
+        values, header = np.array(moment_force(message.wrench)), message.header
+        given = header.frame_id, values, nanoseconds(header.stamp)
+        if self._wrenches.take_measured(*given, robot.model, now):
+            self._preparation.request_wrenches()
+        return True
 
-    def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
-        drives = self._preparation.ready().drives
-        joints = () if drives is None else drives.stiffness
-        if not self._stiffness.take(message, joints, self._times_of_arrival()[0]):
-            self.diagnostics.dropped('stiffness_motion')
+    def _take_base_motion(self, message: BaseMotion, robot: Robot, now: int) -> bool:
+        motion = motion_of_base(message, robot.model.base_link)
+        stamp = nanoseconds(message.header.stamp) or now
+        return self._base.take_motion(motion, stamp, now, self.settings.input_timeout)
+
+    def _take_stiffness(self, message: StiffnessMotion, robot: Robot, now: int) -> bool:
+        joints = () if robot.drives is None else robot.drives.stiffness
+        wanted = stiffness_from_message(message, joints)
+        return self._stiffness.take_wish(wanted, nanoseconds(message.header.stamp) or now)
 
     def _publish_effort(
         self,
@@ -595,7 +604,14 @@ class HodynNode(RobotNode[NodeSettings]):
         timeout = self.settings.input_timeout
         state = self._mechanism.asked(motion, self.now(), timeout)
         if state is not None:
-            self._state_publisher.publish(self._mechanism.message(state, stamp))
+            self._state_publisher.publish(self._joint_state(state, stamp))
+
+    def _joint_state(self, motion: Array, stamp: int) -> JointState:
+        """Message on positions and velocities (K, N) of all joints at a time [ns]."""
+        message = JointState(name=self._mechanism.joint_names)
+        message.header.stamp = time_message(stamp)
+        fill(message, _STATE, motion)
+        return message
 
     def _publish_motors(
         self, robot: Robot, motion: Array, effort: Array, stamp: int, source: int

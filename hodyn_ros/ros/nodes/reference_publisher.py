@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticStatus
 from hodyn_msgs.msg import JointEffortTrajectory
 from rclpy.duration import Duration
+from rclpy.node import Node
 from rclpy.time import Time
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import flat
 from hodyn_ros.ros.base.life import main
-from hodyn_ros.ros.base.node import RobotNode
-from hodyn_ros.ros.base.parameters import entry
-from hodyn_ros.streams.health import OK
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
 
 JOINT_NAMES = tuple(f'panda_joint{number}' for number in range(1, 8))
 
 PAUSE = 1.0  # s between two runs
+WAYPOINT_PERIOD = 0.1  # s
 
 
 def joint_trajectory(
@@ -59,18 +56,8 @@ def joint_trajectory(
     return message
 
 
-@dataclass(frozen=True)
-class PublisherSettings:
-    """All parameters of the node."""
-
-    repeat: bool = entry(True, 'The trajectory is sent again and again.', read_only=True)
-    waypoint_period: float = entry(
-        0.1, 'Distance of the waypoints of the trajectory [s].', 1e-3, 1.0, read_only=True
-    )
-
-
-class ReferencePublisher(RobotNode[PublisherSettings]):
-    """Node that publishes a trajectory as soon as somebody listens, again and again if asked to.
+class ReferencePublisher(Node):
+    """Node that publishes a trajectory as soon as somebody listens, again and again.
 
     The next one is sent some time after the end of the motion, whose begin the answer tells.
 
@@ -81,12 +68,9 @@ class ReferencePublisher(RobotNode[PublisherSettings]):
     """
 
     def __init__(self, **node_options: Any) -> None:
-        options = {'is_described': False, **node_options}
-        super().__init__('reference_publisher', PublisherSettings, **options)
+        super().__init__('reference_publisher', **node_options)
         reference = panda_sinusoids()
-        self._message = joint_trajectory(
-            reference, JOINT_NAMES, self.settings.waypoint_period
-        )
+        self._message = joint_trajectory(reference, JOINT_NAMES, WAYPOINT_PERIOD)
         self._pause = reference.duration + PAUSE
         self._sent = self._next = self.get_clock().now()
         self._publisher = self.create_publisher(
@@ -95,15 +79,7 @@ class ReferencePublisher(RobotNode[PublisherSettings]):
         # Not the answer to what was sent before this node was there.
         answer, profile = 'hodyn_node/effort_trajectory', qos.INPUT
         self.create_subscription(JointEffortTrajectory, answer, self._on_answer, profile)
-        self._timer = self.create_timer(0.2, self._on_timer)
-        self.open()
-
-    def statuses(self) -> Sequence[DiagnosticStatus]:
-        """Health of the node."""
-        listeners = self._publisher.get_subscription_count()
-        return [
-            self.diagnostics.status('joint_trajectory', OK, 'ok', {'listeners': listeners})
-        ]
+        self.create_timer(0.2, self._on_timer)
 
     def _on_answer(self, message: JointEffortTrajectory) -> None:
         begin = Time.from_msg(message.header.stamp)
@@ -121,8 +97,6 @@ class ReferencePublisher(RobotNode[PublisherSettings]):
             f'{self._publisher.topic_name}.'
         )
         self._sent, self._next = now, now + Duration(seconds=self._pause)
-        if not self.settings.repeat:
-            self._timer.cancel()
 
 
 if __name__ == '__main__':
