@@ -11,7 +11,7 @@ BENCH := quick
 PROCESSES := $(shell expr $$(nproc) + 1)
 IN_PARALLEL := -n $(PROCESSES) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SOAK := 600
-PATHS := 10
+PATHS := 30
 # Two things at a time, each told as it begins.
 BESIDE = +@$(MAKE) --no-print-directory --jobs 2
 
@@ -92,7 +92,7 @@ demo-franka: franka ## Set up, move a simulated FR3 by Franka's own interface an
 	$(VENV)/bin/python examples/franka/demo.py
 
 .PHONY: bench-franka
-bench-franka: franka ## Set up and time random paths of that FR3 in six ways (PATHS=100: 2 hours)
+bench-franka: franka ## Set up and time random paths of that FR3 in six ways (PATHS=30: an hour)
 	$(PIP) --editable '.[bench]' 'ruckig>=0.15'
 	$(VENV)/bin/python examples/franka/table.py --paths $(PATHS)
 
