@@ -89,7 +89,10 @@ public:
     Kernel::reset(law_);
     trajectories_.take();  // What came before does not count.
     rest(measured.data());
-    reports_.back().at = 0;
+    Report & report = reports_.back();
+    report.at = 0;
+    report.follows = false;
+    report.reason = report.status = 0;
     reports_.publish();
     torque_ = asked_ = before_ = before;
     has_law_ = false;
