@@ -54,6 +54,7 @@ class ElasticStateRelay(Node):
                     motor_names=motors.name,
                     motor_position=motors.position,
                     motor_velocity=motors.velocity,
+                    motor_torque=motors.effort,
                 )
             )
         elif len(own) > WAITING:

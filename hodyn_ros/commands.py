@@ -12,9 +12,10 @@ from collections.abc import Callable
 from importlib import import_module
 
 from hodyn_ros.interrupts import end_at_interrupts
+from hodyn_ros.planning_start import start_early
 
 
-def _command(module: str, node: str) -> Callable[[], int]:
+def _command(module: str, node: str, plans: bool = False) -> Callable[[], int]:
     """Entry point of a node: its class is imported after signals are met.
 
     Parameters
@@ -23,6 +24,8 @@ def _command(module: str, node: str) -> Callable[[], int]:
         Module of `hodyn_ros.ros.nodes`.
     node : str
         Class in it.
+    plans : bool
+        Whether it has a planning process, which is started at the same time.
 
     Returns
     -------
@@ -34,6 +37,8 @@ def _command(module: str, node: str) -> Callable[[], int]:
         for number in (signal.SIGINT, signal.SIGTERM):
             # Nothing has begun that has to end.
             signal.signal(number, lambda *_: os._exit(0))
+        if plans:
+            start_early()
         run = import_module('hodyn_ros.ros.base.life').main
         code: int = run(getattr(import_module(f'hodyn_ros.ros.nodes.{module}'), node))
         return code
@@ -49,8 +54,8 @@ def hodyn() -> None:
     import_module('hodyn_ros.cli.main').main()
 
 
-flatness_controller = _command('flatness_controller', 'FlatnessControllerNode')
-hodyn_node = _command('hodyn_node', 'HodynNode')
+flatness_controller = _command('flatness_controller', 'FlatnessControllerNode', True)
+hodyn_node = _command('hodyn_node', 'HodynNode', True)
 reference_publisher = _command('reference_publisher', 'ReferencePublisher')
 simulated_robot = _command('simulated_robot', 'SimulatedRobot')
 trajectory_proxy = _command('trajectory_proxy', 'TrajectoryProxy')

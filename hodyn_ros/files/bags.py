@@ -15,6 +15,7 @@ import numpy as np
 from hodyn_ros.errors import FileError, JointNameError
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.messages import (
+    ELASTIC_STATE,
     JOINT_STATE,
     JOINT_TRAJECTORY,
     MOTOR_TOPIC,
@@ -77,9 +78,9 @@ class BagFormat(Format):
         Yields
         ------
         Samples
-            Measurements of a topic of joint states, with times counted from the first
-            stamp; motions of hodyn_msgs/JointMotion likewise; or the waypoints of one
-            trajectory each.
+            Measurements of a topic of joint states, or of states of elastic joints, with times
+            counted from the first stamp; motions of hodyn_msgs/JointMotion likewise; or the
+            waypoints of one trajectory each.
 
         Raises
         ------
@@ -299,48 +300,76 @@ def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Logged
 def _samples(
     name: str, kind: str, messages: Iterator[LoggedMessage], wanted: Sequence[str] | None
 ) -> Samples:
-    """Samples of joint states or joint motions.
+    """Samples of joint states, joint motions or states of elastic joints.
 
     The joints are those that are asked for, else those of the first message. Times [s] count from
     the first stamp. Messages about other joints are left out.
     """
-    field_of_names, orders = READABLE[kind]
-    names = None if wanted is None else tuple(wanted)
-    places: dict[tuple[str, ...], list[int] | None] = {}
+    parts = READABLE[kind]
+    names: list[tuple[str, ...] | None] = [None] * len(parts)
+    names[0] = None if wanted is None else tuple(wanted)
+    places: dict[tuple[int, tuple[str, ...]], list[int] | None] = {}
     stamps: list[int] = []
-    rows: list[Array] = []
+    rows: list[list[Array]] = []
     number = -1
     for number, (stamp, message) in enumerate(messages):
-        where = f'{name}: message {number}'
-        present = tuple(getattr(message, field_of_names))
-        names = present if names is None else names
-        if present not in places:
-            places[present] = _places(present, names, where)
-        if (order := places[present]) is not None:
+        where, row = f'{name}: message {number}', []
+        for k, (field_of_names, orders) in enumerate(parts):
+            present = tuple(getattr(message, field_of_names))
+            known = names[k] = names[k] or present
+            if (k, present) not in places:
+                places[k, present] = _places(present, known, where)
+            if (order := places[k, present]) is not None:
+                row.append(_row(message, tuple(orders), order, where, len(present)))
+        if len(row) == len(parts):
             stamps.append(stamp)
-            rows.append(_row(message, tuple(orders), order, where, len(present)))
+            rows.append(row)
     if not rows:
         if number >= 0:
             raise JointNameError(
-                f'{name}: none of {number + 1} messages has the joints {listed(names or ())}.'
+                f'{name}: none of {number + 1} messages has the joints {listed(names[0] or ())}.'
             )
         raise FileError(f'{name} holds no samples.')
-    values, times = np.stack(rows), np.array(stamps)
-    first, remarks = first_known(values[:, 0], name)
-    values, times = values[first:], times[first:]
-    fields: dict[str, Any] = {'motion': values}
-    if kind == JOINT_STATE:
-        has_velocity = not np.isnan(values[:, 1]).all()
-        motion, effort = values[:, : 1 + has_velocity], values[:, 2]
-        fields = {'motion': motion, 'effort': effort, 'is_measured': True}
+    values, times = [np.stack(part) for part in zip(*rows)], np.array(stamps)
+    first, remarks = first_known(values[0][:, 0], name)
+    values, times = [part[first:] for part in values], times[first:]
+    fields: dict[str, Any] = {'motion': values[0]}
+    if kind in (JOINT_STATE, ELASTIC_STATE):
+        fields = {
+            'motion': _state(values[0]),
+            'effort': values[0][:, 2],
+            'is_measured': True,
+        }
+    if kind == ELASTIC_STATE:
+        fields |= _of_motors(names[1] or (), names[0] or (), values[1])
     return Samples(
-        joint_names=names or (),
+        joint_names=names[0] or (),
         times=1e-9 * (times - times[0]).astype(np.float64),
         **fields,
         name=name,
         start=int(times[0]),
         remarks=remarks,
     )
+
+
+def _state(values: Array) -> Array:
+    """Positions and, if they are known, velocities."""
+    return values[:, : 1 + (not np.isnan(values[:, 1]).all())]
+
+
+def _of_motors(
+    motors: tuple[str, ...], joints: tuple[str, ...], values: Array
+) -> dict[str, Any]:
+    """Fields of `Samples` from positions, velocities and torques of motors of joints."""
+    owner = {m: m if m in joints else m.rpartition('_motor')[0] for m in motors}
+    used = [k for k, motor in enumerate(motors) if owner[motor] in joints]
+    own, torque = values[..., used], values[:, 2, used]
+    return {
+        'motor_names': tuple(motors[k] for k in used),
+        'motor_joints': tuple(owner[motors[k]] for k in used),
+        'motor_position': _state(own),
+        'motor_torque': None if np.isnan(torque).all() else torque,
+    }
 
 
 def _row(

@@ -11,10 +11,11 @@ from hodyn_ros.files.quantities import QUANTITIES
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module, share_file
 
-HODYN_MESSAGES = ('JointEffort', 'JointMotion', 'MotorReference')
-"""Messages of hodyn_msgs that bags are written with; none of them holds another one of them."""
+HODYN_MESSAGES = ('ElasticState', 'JointEffort', 'JointMotion', 'MotorReference')
+"""Messages of hodyn_msgs in bags; none of them holds another one of them."""
 
 JOINT_STATE = 'sensor_msgs/msg/JointState'
+ELASTIC_STATE = 'hodyn_msgs/msg/ElasticState'
 JOINT_MOTION = 'hodyn_msgs/msg/JointMotion'
 JOINT_TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 
@@ -88,12 +89,17 @@ TOPICS = (
 )
 """In the order in which the messages of an instant are written."""
 
-READABLE: dict[str, tuple[str, Orders]] = {
-    JOINT_STATE: ('name', _STATE),
-    JOINT_MOTION: ('joint_names', _MOTION),
-    JOINT_TRAJECTORY: ('joint_names', {}),
+READABLE: dict[str, tuple[tuple[str, Orders], ...]] = {
+    JOINT_STATE: (('name', _STATE),),
+    ELASTIC_STATE: (
+        ('joint_names', _orders('motion', 2) | {'spring_torque': ('effort', 0)}),
+        ('motor_names', _orders('motor_position', 2) | _orders('motor_torque', 1)),
+    ),
+    JOINT_MOTION: (('joint_names', _MOTION),),
+    JOINT_TRAJECTORY: (('joint_names', {}),),
 }
-"""Types that hold a motion: their field of names, and what else of them is read."""
+"""Types that hold a motion: for joints, and perhaps motors, their field of names and what else is
+read."""
 
 
 def rosbags(module: str, path: Path) -> Any:

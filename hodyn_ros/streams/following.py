@@ -6,7 +6,6 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 from hodyn_ros.typing import Array
@@ -59,9 +58,7 @@ class Following:
         joint_types : tuple of str
             Of its n joints; a `continuous` one is where it was after each turn.
         """
-        self._turns = np.array(
-            [_TURN if kind == 'continuous' else 0.0 for kind in joint_types]
-        )
+        self._turns = np.array([_TURN * (kind == 'continuous') for kind in joint_types])
         self.forget()
 
     def forget(self) -> None:
@@ -93,57 +90,31 @@ class Following:
         if planned is None or (looks and time == looks[-1].time):
             return 0 if self._since is None else time - self._since
         wanted = planned.at(time)[0]
-        distance = self._distance(position - wanted)
+        away = position - wanted
+        # A continuous joint is at the same place after each turn.
+        distance = np.abs(away - self._turns * np.round(away / _TURN))
         looks.append(_Look(time, position.copy(), wanted))
         while len(looks) > 1 and looks[1].time <= time - _WINDOW:
             looks.popleft()
-        still = self._stands(distance)
-        if not still.any() and (distance <= most).all():
+        first = looks[0]
+        way = np.abs(wanted - first.planned)
+        stands = np.abs(position - first.position) < _SHARE * way
+        stands &= (way > _WAY) & (distance > _OFF) & (time - first.time >= _WINDOW)
+        is_still = stands.any()
+        if not is_still and (distance <= most).all():
             self._since = None
             return 0
         if self._since is None:
-            self._since = looks[0].time if still.any() else time
+            self._since = first.time if is_still else time
         lasted = time - self._since
-        if still.any():
-            j = int(np.where(still, distance, 0.0).argmax())
-            what = 'stands still while its motion goes on'
-        else:
-            j = int(distance.argmax())
-            what = f'is farther from the motion than path_tolerance ({most:g})'
+        j = int((distance * stands if is_still else distance).argmax())
+        what = (
+            'stands still while its motion goes on'
+            if is_still
+            else f'is farther from the motion than path_tolerance ({most:g})'
+        )
         self.why = (
             f'{planned.joint_names[j]} {what}, for {lasted / NANOSECONDS:.3g} s, and is '
             f'{distance[j]:.3g} away from it'
         )
         return lasted
-
-    def _distance(self, away: Array) -> Array:
-        """Distance (n,) of joints that are away from their motion by as much (n,) [rad] or [m].
-
-        A continuous joint is at the same place after each turn.
-        """
-        turns = np.divide(
-            away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0
-        )
-        distance: Array = np.abs(away - self._turns * np.round(turns))
-        return distance
-
-    def _stands(self, distance: Array) -> NDArray[np.bool_]:
-        """Joints that stand still while their motion goes on.
-
-        Parameters
-        ----------
-        distance : ndarray, shape (n,)
-            From the motion [rad] or [m].
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-            True where in the last 0.1 s a joint went less than a fifth of the way of its motion,
-            where that is more than 0.02, and is more than 0.01 off.
-        """
-        first, last = self._looks[0], self._looks[-1]
-        way = np.abs(last.planned - first.planned)
-        stands = np.abs(last.position - first.position) < _SHARE * way
-        is_long = last.time - first.time >= _WINDOW
-        found: NDArray[np.bool_] = stands & (way > _WAY) & (distance > _OFF) & is_long
-        return found

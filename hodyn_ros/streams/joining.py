@@ -7,7 +7,8 @@ that is not known, for much more than the waypoints themselves do.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +29,7 @@ from hodyn_ros.trajectory.planning import (
 )
 from hodyn_ros.trajectory.spline import fit_spline, stop_motion
 from hodyn_ros.trajectory.waypoints import Waypoints
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Indices
 
 MULTIPLE = 10.0
 """How many times what the waypoints or a stop ask for a way may ask for, without a limit."""
@@ -37,32 +38,17 @@ STOP = 0.5
 """Time of that stop, and least time in which a way is compared with one from rest to rest [s]. The
 way may pass over the waypoints of this time that come too soon for it."""
 
-_LOOKS = (np.arange(32) + 0.5) / 32
+_LOOKS, _FIRST = (np.arange(32) + 0.5) / 32, np.array([0])
 _MOST_SEGMENTS = 1000  # of which efforts are looked at
 _SAME_TIME = 0.5e-9  # s
 _ROUNDING = 1e-6
 # A way that is too hard is tried again with so many times the time.
 _LONGER = 1.5
 _MOST_PLANS = 3  # of all waypoints, since each of them takes its time
-_QUANTITIES = ('velocity', 'effort', 'effort rate')
-_UNITS = (('rad', 1), ('N m', 0), ('N m', 1))  # and how often they are derived
+# With their units, and how often these are derived.
+_QUANTITIES = ('velocity', 'rad', 1), ('effort', 'N m', 0), ('effort rate', 'N m', 1)
 # What is never too much, whatever the waypoints ask for.
 _SLIGHT = np.array([[0.1], [0.1], [10.0]])
-
-
-def _demand(model: RobotModel, motion: Array) -> Array:
-    """Largest absolute values of velocity, effort and effort rate, shape (3, n).
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : ndarray, shape (..., K, n), K >= 4
-        Samples with position to jerk.
-    """
-    samples = motion.reshape(-1, *motion.shape[-2:])[:, :4]
-    effort = inverse_dynamics(model, samples)
-    rows = samples[:, 1], effort[:, 0], effort[:, 1]
-    return np.array([np.abs(row).max(axis=0) for row in rows])
 
 
 def plan_from_state(
@@ -106,54 +92,48 @@ def plan_from_state(
         If the robot is too far away, the way from where it is asks for too much, or
         `plan_motion` finds no motion.
     """
-    check_joint_names(
-        waypoints, model.joint_names, options.get('allow_partial_joints', False)
-    )
+    names = model.joint_names
+    check_joint_names(waypoints, names, options.get('allow_partial_joints', False))
     if start is None:
-        return plan_motion(waypoints, model.joint_names, start=None, **options)
+        return plan_motion(waypoints, names, start=None, **options)
     passed = int(np.sum(waypoints.times <= start.time + _SAME_TIME))
     remaining = waypoints
     if not start.in_progress and 0 < passed < len(waypoints.times):
-        _check_distance(model, waypoints, start, passed - 1, tolerance, origin)
-        remaining = _rows(waypoints, slice(passed, None))
-    plan = plan_motion(remaining, model.joint_names, start=start, **options)
-    if plan.motion.start_time != start.time:
-        return plan
+        _check_distance(model, waypoints, start, tolerance, origin)
+        remaining = _from(waypoints, passed)
+    plan = plan_motion(remaining, names, start=start, **options)
     way = _Way(model, limits, waypoints, start, options)
-    fault = way.fault(plan.motion)
+    fault = way.fault(plan.motion) if plan.motion.start_time == start.time else ''
     if not fault:
         return plan
     plans = 0
     for first in _later(remaining.times, start.time, float(plan.motion.times[1])):
-        if plans == _MOST_PLANS:
-            break
-        if way.fault(way.to(float(remaining.times[first]))):
+        if plans == _MOST_PLANS or way.fault(way.to(float(remaining.times[first]))):
             continue
         plans += 1
-        rest = _rows(remaining, slice(first, None))
-        plan = plan_motion(rest, model.joint_names, start=start, **options)
+        rest = _from(remaining, first)
+        plan = plan_motion(rest, names, start=start, **options)
         if not way.fault(plan.motion):
             count = int(np.sum(waypoints.times < rest.times[0]) - passed)
             return replace(plan, remarks=(*plan.remarks, _passed_over(count, start, rest)))
     raise TrajectoryError(fault)
 
 
-def _rows(waypoints: Waypoints, rows: slice) -> Waypoints:
-    """Some of the waypoints."""
-    names = ('times', 'positions', 'velocities', 'accelerations')
-    return replace(waypoints, **{name: getattr(waypoints, name)[rows] for name in names})
+def _from(waypoints: Waypoints, first: int) -> Waypoints:
+    """Waypoints from one on."""
+    names = 'times', 'positions', 'velocities', 'accelerations'
+    return replace(waypoints, **{name: getattr(waypoints, name)[first:] for name in names})
 
 
-def _later(times: Array, begin: float, reached: float) -> list[int]:
-    """Waypoints that may be joined in place of one, ever later: indices (at most some ten)."""
-    found, wanted = list[int](), reached
+def _later(times: Array, begin: float, reached: float) -> Iterator[int]:
+    """Yield waypoints that may be joined in place of one, ever later (at most some ten)."""
     while True:
-        wanted = begin + _LONGER * (wanted - begin)
-        index = int(np.searchsorted(times, wanted - _SAME_TIME))
+        wanted = begin + _LONGER * (reached - begin) - _SAME_TIME
+        index = int(np.searchsorted(times, wanted))
         if index >= len(times) or times[index] > begin + STOP:
-            return found
-        wanted = float(times[index])
-        found.append(index)
+            return
+        reached = float(times[index])
+        yield index
 
 
 def _passed_over(count: int, start: StartState, rest: Waypoints) -> str:
@@ -169,22 +149,22 @@ def _check_distance(
     model: RobotModel,
     waypoints: Waypoints,
     start: StartState,
-    passed: int,
     tolerance: float,
     origin: str,
 ) -> None:
     """Refuse waypoints that take for granted that the robot is elsewhere."""
-    names = waypoints.joint_names
+    names, times = waypoints.joint_names, waypoints.times
     places = [model.joint_names.index(name) for name in names]
-    reached = _between(waypoints, start.time, passed)
-    distance = np.abs(reached - start.motion[0, places])
+    is_at = start.motion[0, places]
+    reached = np.array([np.interp(start.time, times, x) for x in waypoints.positions.T])
+    distance = np.abs(reached - is_at)
     j = int(distance.argmax())
     if distance[j] <= tolerance:
         return
     unit = unit_of('rad', model.joint_types[places[j]] == 'prismatic')
     taken = (
         'No joint_states have come, so it is taken to rest where its last motion has ended, '
-        f'{names[j]} at {start.motion[0, places[j]]:.4g} {unit}; publish them, or begin there. '
+        f'{names[j]} at {is_at[j]:.4g} {unit}; publish them, or begin there. '
         if origin == LAST_END
         else ''
     )
@@ -196,102 +176,89 @@ def _check_distance(
     )
 
 
-def _between(waypoints: Waypoints, time: float, index: int) -> Array:
-    """Positions of all joints of waypoints, on the line from one of them to the next.
-
-    Parameters
-    ----------
-    waypoints : Waypoints
-    time : float
-        [s]; kept between the times of the two.
-    index : int
-        Of the waypoint before.
-    """
-    times, positions = (
-        waypoints.times[index : index + 2],
-        waypoints.positions[index : index + 2],
-    )
-    part = min(max((time - times[0]) / (times[1] - times[0]), 0.0), 1.0)
-    reached: Array = positions[0] + part * (positions[1] - positions[0])
-    return reached
-
-
+@dataclass
 class _Way:
     """Way from a start state to the waypoints, and what it may ask for."""
 
-    def __init__(
-        self,
-        model: RobotModel,
-        limits: MotionLimits,
-        waypoints: Waypoints,
-        start: StartState,
-        options: dict[str, Any],
-    ) -> None:
-        self._model, self._waypoints, self._start = model, waypoints, start
-        self._options = options
-        self._known = np.array([limits.velocity, limits.effort, limits.effort_dot])
+    model: RobotModel
+    limits: MotionLimits
+    waypoints: Waypoints
+    start: StartState
+    options: dict[str, Any]
 
     def fault(self, motion: PiecewiseMotion) -> str:
         """Why the first segment of a motion asks for more than it may; empty: it does not."""
-        model, known, start = self._model, self._known, self._start
-        way = _demand(model, motion.within(np.array([0]), _LOOKS))
-        if (way <= known).all() and np.isfinite(known).all():
+        model, limits = self.model, self.limits
+        known = np.array([limits.velocity, limits.effort, limits.effort_dot])
+        way, is_known = self._demand(motion), np.isfinite(known)
+        if is_known.all() and (way <= known).all():
             return ''
         own = np.maximum(self._own, self._easy(motion))
-        most = np.where(np.isfinite(known), np.maximum(known, own), MULTIPLE * own)
+        most = np.where(is_known, np.maximum(known, own), MULTIPLE * own)
         excess = way / np.maximum(most, _SLIGHT)
-        if (excess <= 1.0 + _ROUNDING).all():
-            return ''
         row, j = np.unravel_index(int(excess.argmax()), excess.shape)
-        limited = np.isfinite(known[row, j])
+        if excess[row, j] <= 1.0 + _ROUNDING:
+            return ''
         why = (
             'its limit, or what the motion itself asks for beyond that'
-            if limited
+            if is_known[row, j]
             else f'{MULTIPLE:g} times what the motion itself asks for; it has no limit'
         )
-        angular, order = _UNITS[row]
+        what, angular, order = _QUANTITIES[row]
         unit = unit_of(angular, model.joint_types[j] == 'prismatic', order)
         return (
-            f'The robot cannot get from where it is at {start.time:.4g} s to the waypoint at '
-            f'{motion.times[1]:.4g} s: {_QUANTITIES[row]} of {model.joint_names[j]} would be '
+            f'The robot cannot get from where it is at {self.start.time:.4g} s to the waypoint at '
+            f'{motion.times[1]:.4g} s: {what} of {model.joint_names[j]} would be '
             f'{way[row, j]:.4g} {unit}, more than {most[row, j]:.4g} ({why}). Send waypoints '
             'that begin later, or where the robot is.'
         )
 
-    def _easy(self, motion: PiecewiseMotion) -> Array:
-        """What a way from rest to rest asks for, shape (3, n)."""
-        start, time = self._start, float(motion.times[1])
-        duration = max(time - start.time, STOP)
-        easy = fit_spline([0.0, duration], [start.motion[0], motion(time, 0)[0]])
-        return _demand(self._model, easy.within(np.array([0]), _LOOKS))
-
     def to(self, time: float) -> PiecewiseMotion:
         """Way from the start state to the motion that the waypoints ask for by themselves."""
-        start, goal = self._start, self._motion(time)
+        start, goal = self.start, self._motion(time)
         ends = [start.motion[0], goal[0]]
         return fit_spline([start.time, time], ends, start=start.motion[1:], end=goal[1:])
+
+    def _demand(
+        self,
+        motion: PiecewiseMotion,
+        segments: Indices = _FIRST,
+        looks: Array = _LOOKS,
+    ) -> Array:
+        """Largest absolute velocity, effort and effort rate in some segments, shape (3, n)."""
+        samples = motion.within(segments, looks)
+        samples = samples.reshape(-1, *samples.shape[-2:])[:, :4]
+        effort = inverse_dynamics(self.model, samples)
+        rows = samples[:, 1], effort[:, 0], effort[:, 1]
+        return np.array([np.abs(row).max(axis=0) for row in rows])
+
+    def _easy(self, motion: PiecewiseMotion) -> Array:
+        """What a way from rest to rest asks for, shape (3, n)."""
+        start, time = self.start, float(motion.times[1])
+        duration = max(time - start.time, STOP)
+        ends = [start.motion[0], motion(time, 0)[0]]
+        return self._demand(fit_spline([0.0, duration], ends))
 
     @cached_property
     def _motion(self) -> PiecewiseMotion:
         """Motion that the waypoints ask for by themselves."""
-        names, waypoints, begin = self._model.joint_names, self._waypoints, None
-        state = np.nan_to_num(self._start.motion)
+        names, waypoints, begin = self.model.joint_names, self.waypoints, None
+        rest = at_rest(np.nan_to_num(self.start.motion[0]))
         if len(waypoints.times) == 1:  # the same way, from rest and begun in time
-            begin = StartState(min(self._start.time, 0.0), at_rest(state[0]), False)
+            begin = StartState(min(self.start.time, 0.0), rest, False)
         elif not set(names) <= set(waypoints.joint_names):
             # Joints that the waypoints leave out are held where they are.
-            begin = StartState(float(waypoints.times[0]), at_rest(state[0]), False)
-        return plan_motion(waypoints, names, start=begin, **self._options).motion
+            begin = StartState(float(waypoints.times[0]), rest, False)
+        return plan_motion(waypoints, names, start=begin, **self.options).motion
 
     @cached_property
     def _own(self) -> Array:
         """What the waypoints ask for by themselves, and a stop from the start, shape (3, n)."""
-        own, demands = self._motion, []
-        if self._start.in_progress:
-            stop = stop_motion(np.nan_to_num(self._start.motion), STOP)
-            demands.append(_demand(self._model, stop.within(np.array([0]), _LOOKS)))
-        segments = np.unique(np.linspace(0, len(own.times) - 2, _MOST_SEGMENTS).astype(int))
+        last = len(self._motion.times) - 2
+        segments = np.unique(np.linspace(0, last, _MOST_SEGMENTS).astype(int))
         looks = _LOOKS if len(segments) < len(_LOOKS) else _LOOKS[::4]
-        demands.append(_demand(self._model, own.within(segments, looks)))
-        largest: Array = np.max(demands, axis=0)
-        return largest
+        own = self._demand(self._motion, segments, looks)
+        if not self.start.in_progress:
+            return own
+        stop = stop_motion(np.nan_to_num(self.start.motion), STOP)
+        return np.maximum(own, self._demand(stop))

@@ -1,8 +1,7 @@
 """What is sent to a robot: trajectories are planned, joined, stopped, and watched while executed.
 
-A stream of motions is in one of the states of `TRANSITIONS`. A new trajectory replaces the one in
-progress, an empty one stops it, without a jump up to the snap; a plan that comes too late for that
-is made again from where the motion then is.
+A new trajectory replaces the one in progress, an empty one stops it, without a jump up to the
+snap; a plan that comes too late for that is made again from where the motion then is.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,51 +27,9 @@ if TYPE_CHECKING:
 TRAJECTORY = 'joint_trajectory'
 CHUNK = 'position_chunk'
 
-IDLE, FOLLOWING, JOINING, STOPPING, LOST = (
-    'idle',
-    'following',
-    'joining',
-    'stopping',
-    'lost',
-)
-
-ASKED = 'a plan is to continue the motion'
-PLANNED = 'a plan is taken'
-REFUSED = 'a trajectory is refused'
-STOPPED = 'a motion to rest begins'
-BEGUN = 'another motion begins'
-ENDED = 'the last motion is over'
-AWAY = 'the robot does not follow'
-CLEARED = 'time jumps, or another robot'
-
-TRANSITIONS = {
-    (IDLE, ASKED): IDLE,
-    (IDLE, PLANNED): FOLLOWING,
-    (IDLE, REFUSED): IDLE,
-    (FOLLOWING, ASKED): JOINING,
-    (FOLLOWING, PLANNED): FOLLOWING,
-    (FOLLOWING, REFUSED): FOLLOWING,
-    (FOLLOWING, STOPPED): STOPPING,
-    (FOLLOWING, ENDED): IDLE,
-    (FOLLOWING, AWAY): LOST,
-    (JOINING, ASKED): JOINING,
-    (JOINING, PLANNED): FOLLOWING,
-    (JOINING, REFUSED): FOLLOWING,
-    (JOINING, STOPPED): STOPPING,
-    (JOINING, ENDED): IDLE,
-    (JOINING, AWAY): LOST,
-    (STOPPING, ASKED): STOPPING,
-    (STOPPING, PLANNED): STOPPING,
-    (STOPPING, REFUSED): STOPPING,
-    (STOPPING, BEGUN): FOLLOWING,
-    (STOPPING, ENDED): IDLE,
-    (STOPPING, AWAY): LOST,
-    (LOST, ASKED): LOST,
-    (LOST, PLANNED): FOLLOWING,
-    (LOST, REFUSED): LOST,
-    **{(state, CLEARED): IDLE for state in (IDLE, FOLLOWING, JOINING, STOPPING, LOST)},
-}
-"""The state that follows a state and an event; another event cannot happen in that state."""
+# States of a stream.
+IDLE, FOLLOWING, JOINING, STOPPING = 'idle', 'following', 'joining', 'stopping'
+LOST = 'lost'
 
 # Motions that a controller has and that have not begun: joint_trajectory_controller falls back by
 # another cycle with each, until one begins. A stop may come on top of them.
@@ -249,10 +206,11 @@ class Leads:
 
     def __init__(self, has_controller: bool) -> None:
         self._time_per_byte = _TIME_PER_BYTE
-        self._delivery = _FIRST_DELIVERY if has_controller else 0.0
+        given = _FIRST_DELIVERY, _LEAST_OF_STOP, LEAD_IN
+        self._delivery, self._least_of_stop, self._lead_in = (
+            given if has_controller else (0.0, 0.0, 0.0)
+        )
         self._least = 0.5 * self._delivery
-        self._least_of_stop = _LEAST_OF_STOP if has_controller else 0.0
-        self._lead_in = LEAD_IN if has_controller else 0.0
 
     @property
     def delivery(self) -> float:
@@ -348,8 +306,6 @@ class MotionStream:
         has_controller: bool = False,
     ) -> None:
         self.timeline = Timeline()
-        self.state = IDLE
-        """One of the states of `TRANSITIONS`."""
         self.why_lost = ''
         """What the robot did instead of following, where it is `LOST`."""
         self.leads = Leads(has_controller)
@@ -357,7 +313,9 @@ class MotionStream:
         self._measured, self._done = measured, done
         self._waiting: deque[_Trajectory] = deque()
         self._open: _Trajectory | None = None
-        self._stopping: PlannedMotion | None = None
+        self._stop_motion: PlannedMotion | None = None  # the latest one
+        self._sampled: PlannedMotion | None = None  # until the timeline is empty
+        self._is_lost = False
         self._has_controller = has_controller
         self._ahead: list[int] = []  # when motions begin that the controller has [ns]
         self._joint_names: tuple[str, ...] | None = None
@@ -367,8 +325,17 @@ class MotionStream:
         self._looked = 0.0  # when overdue trajectories were last looked for [s]
         self._following = Following()
 
-    def _on(self, event: str) -> None:
-        self.state = TRANSITIONS[self.state, event]
+    @property
+    def state(self) -> str:
+        """`IDLE`, `FOLLOWING` motions, `JOINING` one to them, `STOPPING` or `LOST`."""
+        if self._is_lost:
+            return LOST
+        if not self.timeline:
+            return IDLE
+        if self._sampled is not None and self._sampled is self._stop_motion:
+            return STOPPING
+        is_joined = self._open is not None and self._open.is_joined
+        return JOINING if is_joined else FOLLOWING
 
     # Robots and time
 
@@ -380,10 +347,7 @@ class MotionStream:
         before = self._joint_names
         names = None if robot is None else robot.model.joint_names
         self._limits = None if robot is None else robot.limits
-        is_stopped = False
-        if names != before:
-            is_stopped = self.timeline.clear()
-            self._on(CLEARED)
+        is_stopped = names != before and self._end()
         if before not in (None, names):
             self._forget_open('The robot has been replaced by one with other joints.')
         if robot is not None:
@@ -395,18 +359,22 @@ class MotionStream:
     def clear(self, reason: str) -> bool:
         """Drop everything; return whether a motion has been stopped."""
         self._forget_all(reason)
-        self._on(CLEARED)
         self._following.forget()
         self._ahead.clear()
+        return self._end()
+
+    def _end(self, is_lost: bool = False) -> bool:
+        """Drop all motions; return whether there was one."""
+        self._is_lost, self._sampled = is_lost, None
         return self.timeline.clear()
 
     def sample(self, at: Instant) -> tuple[PlannedMotion, int] | None:
         """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
         due = self.timeline.sample(at.now)
-        if due is not None and (due[0] is self._stopping) is not (self.state == STOPPING):
-            self._on(BEGUN if self.state == STOPPING else STOPPED)
-        if not self.timeline and self.state in (FOLLOWING, JOINING, STOPPING):
-            self._on(ENDED)
+        if due is not None:
+            self._sampled = due[0]
+        if not self.timeline:
+            self._sampled = None
         self._go_on(at)
         return due
 
@@ -436,9 +404,8 @@ class MotionStream:
             'is measured.'
         )
         self._forget_all(self.why_lost)
-        self.timeline.clear()
         self._following.forget()
-        self._on(AWAY)
+        self._end(is_lost=True)
         return self.why_lost
 
     # Trajectories
@@ -458,14 +425,13 @@ class MotionStream:
         is_off = self._following.is_away and not item.is_stop
         lost = self._lose() if is_off and self.timeline else ''
         if item.is_stop and item.start <= at.now:
-            self._forget_all(_STOPPED, wanted=True)
+            self._forget_all(_STOPPED, True)
         for older in [older for older in self._waiting if self._gives_way(older, item)]:
             self._waiting.remove(older)
-            self._refuse(OVERTAKEN, True, older.topic)
+            self._refuse(older, OVERTAKEN, True)
         if len(self._waiting) >= MOST_WAITING:
-            oldest = self._waiting.popleft()
             reason = f'More than {MOST_WAITING} newer trajectories wait to be planned.'
-            self._refuse(reason, topic=oldest.topic)
+            self._refuse(self._waiting.popleft(), reason)
         self._waiting.append(item)
         self._go_on(at)
         return lost
@@ -503,10 +469,9 @@ class MotionStream:
         if task is not None and (why := self._overdue(task, at, is_planned)):
             self._forget_open(why)
         for item in list(self._waiting):
-            why = self._overdue(item, at)
-            if why:
+            if why := self._overdue(item, at):
                 self._waiting.remove(item)
-                self._refuse(why, topic=item.topic)
+                self._refuse(item, why)
         self._go_on(at)
 
     def long_planning(self, at: Instant, is_ready: bool = True) -> str:
@@ -567,9 +532,8 @@ class MotionStream:
             if self._is_ahead(at.now) and not self._waiting[0].is_stop:
                 return
             item = self._waiting.popleft()
-            why = self._overdue(item, at)
-            if why:
-                self._refuse(why, topic=item.topic)
+            if why := self._overdue(item, at):
+                self._refuse(item, why)
             elif item.is_stop:
                 self._stop(self._joint_names, item.start, at.now)
             else:
@@ -580,9 +544,9 @@ class MotionStream:
         """Drop what comes before a stop that can wait no longer, whatever the planner does."""
         due = [item.is_stop and self._is_due(item, at) for item in self._waiting]
         if any(due):
-            self._forget_open(_STOPPED, wanted=True)
+            self._forget_open(_STOPPED, True)
             for _ in range(due.index(True)):
-                self._refuse(_STOPPED, True, self._waiting.popleft().topic)
+                self._refuse(self._waiting.popleft(), _STOPPED, True)
 
     def _is_due(self, stop: _Trajectory, at: Instant) -> bool:
         """Whether a stop would come too late if it waited for what is being planned."""
@@ -611,8 +575,6 @@ class MotionStream:
         item.is_joined = is_chunk or (known is not None and known.in_progress)
         item.is_known = known is not None
         self._open = item
-        if item.is_joined:
-            self._on(ASKED)
         current = self.timeline.under_way(join) if is_chunk else None
         latest, data = at.now if has_stamp else item.arrival.now, item.request.data
         task = Task(item.number, data, start, latest, known, join, item.topic, current)
@@ -675,7 +637,7 @@ class MotionStream:
                 plan = plan._replace(planned=None, error=text)
             else:
                 plan = self._accepted(plan, item, earliest)
-        self._on(PLANNED if plan.planned is not None else REFUSED)
+        self._is_lost = self._is_lost and plan.planned is None
         self._done(plan)
         self._go_on(at)
 
@@ -732,7 +694,9 @@ class MotionStream:
             if last := timeline.under_way(now):
                 left = (last.last - now) / NANOSECONDS
                 remark = f'An empty trajectory: the motion ends by itself in {left:.3f} s.'
-        elif self._stopping is not None and timeline.under_way(time) is self._stopping:
+        elif (
+            self._stop_motion is not None and timeline.under_way(time) is self._stop_motion
+        ):
             timeline.drop_behind(time)
             remark = 'The motion is being brought to rest already.'
         elif not duration:
@@ -742,7 +706,7 @@ class MotionStream:
             motion = stop_within(self._limits, state.motion, duration)
             planned = PlannedMotion(names, motion, time, motion.continuous_derivative)
             timeline.add(planned)
-            self._stopping = planned
+            self._stop_motion = planned
             remark = 'An empty trajectory brings the motion to rest.'
             self._planner.publish(planned, remark)
         self._done(Plan(0, planned, (remark,), warnings))
@@ -758,26 +722,21 @@ class MotionStream:
         rest = later.at(later.first)[0] if state is None else state.motion[0]
         return State(at_rest(rest), True, time, 'before the next motion')
 
-    def _forget_all(self, reason: str, wanted: bool = False) -> None:
-        """Drop what is not planned yet; if that is wanted, it is no refusal."""
-        self._forget_open(reason, wanted)
+    def _forget_all(self, reason: str, is_wanted: bool = False) -> None:
+        """Drop what is not planned yet."""
+        self._forget_open(reason, is_wanted)
         while self._waiting:
-            self._refuse(reason, wanted, self._waiting.popleft().topic)
+            self._refuse(self._waiting.popleft(), reason, is_wanted)
 
-    def _forget_open(self, reason: str, wanted: bool = False) -> None:
-        if self._open is not None:
-            item, self._open = self._open, None
-            self._on(REFUSED)
-            self._refuse(reason, wanted, item.topic)
+    def _forget_open(self, reason: str, is_wanted: bool = False) -> None:
+        item, self._open = self._open, None
+        if item is not None:
+            self._refuse(item, reason, is_wanted)
 
-    def _refuse(
-        self,
-        reason: str,
-        wanted: bool = False,
-        topic: str = TRAJECTORY,
-    ) -> None:
-        given: dict[str, Any] = {'remarks': (reason,)} if wanted else {'error': reason}
-        self._done(Plan(0, None, topic=topic, **given))
+    def _refuse(self, item: _Trajectory, reason: str, is_wanted: bool = False) -> None:
+        """Report that a trajectory does not begin; if that is wanted, it is no refusal."""
+        error, remarks = ('', (reason,)) if is_wanted else (reason, ())
+        self._done(Plan(0, None, remarks, error=error, topic=item.topic))
 
 
 def stop_within(limits: MotionLimits | None, state: Array, duration: float) -> MotionSpline:

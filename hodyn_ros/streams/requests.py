@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hodyn_ros.errors import MessageError, SizeError, TrajectoryError
 from hodyn_ros.streams.health import LEFT_OUT
@@ -25,68 +25,6 @@ class Stamp(NamedTuple):
 
     sec: int
     nanosec: int
-
-
-class TrajectoryHead(NamedTuple):
-    """Beginning of a serialized trajectory.
-
-    Attributes
-    ----------
-    stamp : Stamp
-    n_names : int
-    n_points : int, optional
-        None if there are too many names to look behind them.
-    """
-
-    stamp: Stamp
-    n_names: int
-    n_points: int | None
-
-
-def trajectory_head(data: bytes) -> TrajectoryHead:
-    """Stamp and sizes of a serialized trajectory_msgs/JointTrajectory.
-
-    Parameters
-    ----------
-    data : bytes
-
-    Returns
-    -------
-    TrajectoryHead
-
-    Raises
-    ------
-    ValueError
-        If the message is too short or has another encapsulation than plain CDR.
-    """
-    if len(data) < _ENCAPSULATION or data[0] != 0 or data[1] not in (0, 1):
-        raise ValueError('the message is not in plain CDR')
-    order = '<' if data[1] else '>'
-    try:
-        sec, nanosec = struct.unpack_from(order + 'iI', data, _ENCAPSULATION)
-        stamp = Stamp(sec, nanosec)
-        position = _behind_string(data, order, _ENCAPSULATION + 8)
-        n_names, position = _count(data, order, position)
-        if n_names > MOST_NAMES:
-            return TrajectoryHead(stamp, n_names, None)
-        for _ in range(n_names):
-            position = _behind_string(data, order, position)
-        n_points, _ = _count(data, order, position)
-    except struct.error as error:
-        raise ValueError('the message is cut off') from error
-    return TrajectoryHead(stamp, n_names, n_points)
-
-
-def _count(data: bytes, order: str, position: int) -> tuple[int, int]:
-    """Aligned 32-bit number and the position behind it."""
-    position += -(position - _ENCAPSULATION) % 4
-    return struct.unpack_from(order + 'I', data, position)[0], position + 4
-
-
-def _behind_string(data: bytes, order: str, position: int) -> int:
-    """Position behind a string that begins at a position."""
-    length, position = _count(data, order, position)
-    return position + length
 
 
 def request_of(data: bytes, most_points: int, topic: str = TRAJECTORY) -> Request:
@@ -117,24 +55,51 @@ def request_of(data: bytes, most_points: int, topic: str = TRAJECTORY) -> Reques
         If no motion can follow its stamp.
     """
     try:
-        head = trajectory_head(data)
-    except ValueError as error:
-        raise MessageError(f'The message cannot be unpacked: {error}.') from error
-    if head.n_points is None:
+        stamp, n_points = _head(data)
+    except struct.error as error:
+        raise MessageError('The message cannot be unpacked: it is cut off.') from error
+    if n_points > most_points:
         raise SizeError(
-            f'JointTrajectory: it has {head.n_names} joint names, expected those of the '
-            f'robot, and no more than {MOST_NAMES}.'
+            f'JointTrajectory: it has {n_points} points, more than max_trajectory_points '
+            f'({most_points}); send fewer points, or raise the parameter.'
         )
-    if head.n_points > most_points:
-        raise SizeError(
-            f'JointTrajectory: it has {head.n_points} points, more than '
-            f'max_trajectory_points ({most_points}); send fewer points, or raise the parameter.'
-        )
-    if topic == CHUNK and not head.n_points:
+    if topic == CHUNK and not n_points:
         raise TrajectoryError(
             f'The chunk has no points; to stop, send an empty trajectory on {TRAJECTORY}.'
         )
-    return Request(data if head.n_points else b'', nanoseconds(head.stamp), topic)
+    return Request(data if n_points else b'', nanoseconds(stamp), topic)
+
+
+def _head(data: bytes) -> tuple[Stamp, int]:
+    """Stamp and number of points of a serialized trajectory_msgs/JointTrajectory."""
+    if len(data) < _ENCAPSULATION or data[0] or data[1] > 1:
+        raise MessageError('The message cannot be unpacked: it is not in plain CDR.')
+    order, place = '<' if data[1] else '>', _ENCAPSULATION
+
+    def numbers(kinds: str) -> Any:
+        nonlocal place
+        place += -(place - _ENCAPSULATION) % 4
+        found = struct.unpack_from(order + kinds, data, place)
+        place += 4 * len(kinds)
+        return found
+
+    def skip_string() -> None:
+        nonlocal place
+        (length,) = numbers('I')
+        place += length
+
+    stamp = Stamp(*numbers('iI'))
+    skip_string()
+    (n_names,) = numbers('I')
+    if n_names > MOST_NAMES:
+        raise SizeError(
+            f'JointTrajectory: it has {n_names} joint names, expected those of the robot, and no '
+            f'more than {MOST_NAMES}.'
+        )
+    for _ in range(n_names):
+        skip_string()
+    (n_points,) = numbers('I')
+    return stamp, n_points
 
 
 def report_plan(node: Host, plan: Plan) -> None:

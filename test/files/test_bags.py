@@ -275,6 +275,35 @@ def test_joint_states_without_velocities_have_no_order_for_them(tmp_path):
     np.testing.assert_array_equal(read_motion(some).motion[:, 1], expected)
 
 
+def test_states_of_elastic_joints_have_links_and_motors(tmp_path):
+    kind, messages = 'hodyn_msgs/msg/ElasticState', []
+    store = store_with(hodyn_msgs__msg__ElasticState=definition('ElasticState'))
+    rng = np.random.default_rng(1)
+    q, torque = rng.normal(size=(2, 2, 2))
+    theta, thetad, motor_torque = rng.normal(size=(3, 2, 3))
+    for i in range(2):
+        known = {'joint_names': ['a', 'b'], 'position': q[i], 'spring_torque': torque[i]}
+        known |= {'motor_names': ['b_motor2', 'a', 'b_motor1'], 'motor_position': theta[i]}
+        known |= {'motor_velocity': thetad[i], 'motor_torque': motor_torque[i]}
+        given = made(kind, store, header=header(START + 10**9 * i), **known)
+        messages.append(('/elastic_state', kind, START, given))
+    bag = record(tmp_path / 'bag', *messages, store=store)
+    found = read_motion(bag)
+    assert found.is_measured and found.motor_names == ('b_motor2', 'a', 'b_motor1')
+    assert found.motor_joints == ('b', 'a', 'b')
+    np.testing.assert_array_equal(found.motion, q[:, None])
+    np.testing.assert_array_equal(found.effort, torque[:, None])
+    np.testing.assert_array_equal(found.motor_position, np.stack((theta, thetad), axis=1))
+    np.testing.assert_array_equal(found.motor_torque, motor_torque[:, None])
+    # Of some joints, and of drives that do not tell their torques.
+    for message in messages:
+        message[3].motor_torque = np.empty(0)
+    bag = record(tmp_path / 'other', *messages, store=store)
+    found = read_motion(bag, joint_names=('b',))
+    assert found.motor_torque is None and found.motor_names == ('b_motor2', 'b_motor1')
+    np.testing.assert_array_equal(found.motor_position[:, 0], theta[:, ::2])
+
+
 def test_positions_alone_make_no_message_and_no_bag(tmp_path):
     path = tmp_path / 'x.mcap'
     with pytest.raises(FileError, match='no sample has what a message needs'):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hodyn_msgs.msg import JointMotionTrajectory
+from scipy.interpolate import BPoly
 from std_msgs.msg import Float64MultiArray
 from support import robots
-from support.messages import GRAVITY, NAMES, joint_trajectory
+from support.messages import FIELDS, GRAVITY, NAMES, joint_trajectory, samples
 from support.oracles import taylor_terms
 from support.ros_harness import Harness
 from trajectory_msgs.msg import JointTrajectory
@@ -37,6 +39,7 @@ class Station(Harness):
         super().__init__({f'friction.{name}.viscous': FRICTION for name in NAMES} | USUAL)
         self.listen(JointTrajectory, 'hodyn_node/controller_trajectory')
         self.listen(Float64MultiArray, 'hodyn_node/commands')
+        self.listen(JointMotionTrajectory, 'hodyn_node/planned_motion')
 
     def move(self, positions=POSITIONS, times=TIMES):
         """Send a trajectory and return the whole answer."""
@@ -115,10 +118,30 @@ def test_efforts_between_the_points_are_exact_up_to_the_tolerance(station, kind,
     )
 
 
+def test_polynomials_through_the_planned_motion_are_the_motion(station):
+    for number, is_stop in enumerate((False, True), 1):
+        if is_stop:
+            station.publishers['joint_trajectory'].publish(JointTrajectory())
+            whole = station.received('effort_trajectory', 2)[-1]
+        else:
+            whole = station.move(times=(0.0, 20.0, 40.0))
+        knots = station.received('planned_motion', number)[-1]
+        assert tuple(knots.joint_names) == NAMES
+        assert knots.header.stamp == whole.header.stamp
+        assert len(knots.time_from_start) == (2 if is_stop else 3)
+        made = BPoly.from_derivatives(knots.time_from_start, samples(knots, FIELDS))
+        expected = samples(whole, FIELDS)
+        for k in range(5):
+            found = (made.derivative(k) if k else made)(np.array(whole.time_from_start))
+            size = 1e-7 * np.abs(expected[:, k]).max()
+            np.testing.assert_allclose(found, expected[:, k], rtol=0.0, atol=size)
+
+
 def test_motion_whose_efforts_jump_is_not_for_a_controller(station):
     assert station.set(interpolation='jtc').successful
     assert any('accelerations' in text for text in station.move().remarks)
     assert not station.messages['hodyn_node/controller_trajectory']
+    assert not station.messages['hodyn_node/planned_motion']
 
 
 def test_stop_reaches_the_controller_too(station):

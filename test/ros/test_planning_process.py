@@ -13,7 +13,7 @@ from support import robots
 from support.messages import joint_trajectory
 from support.ros_harness import TIMEOUT, Harness, dict_of
 
-from hodyn_ros.ros.planner import client
+from hodyn_ros import planning_start
 
 Response = ComputeInverseDynamics.Response
 
@@ -22,7 +22,7 @@ Response = ComputeInverseDynamics.Response
 def started_as_users_do():
     """Nodes start a process, which is no fork of one of the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, 'subprocess', subprocess)
+        patch.setattr(planning_start, 'subprocess', subprocess)
         yield
 
 

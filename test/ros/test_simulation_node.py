@@ -160,7 +160,8 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench):
         )
         torques.append(controller.command(reference, *map(np.array, (*links, *motors))))
         robot.command(torques[-1], START + k * PERIOD)
-    robot.sample(START + count * PERIOD)
+    last = robot.sample(START + count * PERIOD)
+    np.testing.assert_array_equal(last.motor_torque, torques[count - 1 - delay])
     actuator = SeriesElastic(STIFFNESS, INERTIA)
     record = simulate_tracking(
         ElasticPlant(

@@ -11,7 +11,7 @@ from rclpy.serialization import serialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import HodynError
-from hodyn_ros.streams.requests import request_of, trajectory_head
+from hodyn_ros.streams.requests import request_of
 
 CHUNK = 'position_chunk'
 
@@ -33,14 +33,26 @@ TEXT = st.text(
     n_points=st.integers(0, 20),
     names=st.lists(TEXT, max_size=9),
     frame_id=TEXT,
-    seconds=st.integers(-(2**31), 2**31 - 1),
-    nanoseconds=st.integers(0, 2**32 - 1),
+    seconds=st.integers(0, 2**31 - 2**20),
+    nanoseconds=st.integers(0, 10**9 - 1),
 )
-def test_head_is_that_of_the_message(n_points, names, frame_id, seconds, nanoseconds):
-    message = trajectory(n_points, names, frame_id, seconds, nanoseconds)
-    head = trajectory_head(serialize_message(message))
-    assert (head.stamp.sec, head.stamp.nanosec) == (seconds, nanoseconds)
-    assert (head.n_names, head.n_points) == (len(names), n_points)
+def test_stamp_and_number_of_points_are_read(
+    n_points, names, frame_id, seconds, nanoseconds
+):
+    data = serialize_message(trajectory(n_points, names, frame_id, seconds, nanoseconds))
+    request = request_of(data, n_points)
+    assert request.stamp == seconds * 10**9 + nanoseconds
+    assert request.data == (data if n_points else b'')
+    if n_points:
+        with pytest.raises(HodynError, match=f'it has {n_points} points, more than'):
+            request_of(data, n_points - 1)
+
+
+@pytest.mark.parametrize(('seconds', 'nanoseconds'), [(-1, 0), (2**31 - 1, 0), (0, 10**9)])
+def test_stamp_that_no_motion_can_follow_is_refused(seconds, nanoseconds):
+    message = trajectory(1, ('a',), '', seconds, nanoseconds)
+    with pytest.raises(HodynError, match='The stamp is'):
+        request_of(serialize_message(message), 5)
 
 
 def whole():
@@ -60,9 +72,15 @@ def test_message_in_the_other_byte_order_is_read():
     header = struct.pack('>iI', 5, 6) + struct.pack('>I', 1) + b'\0\0\0\0'
     names = struct.pack('>I', 1) + struct.pack('>I', 2) + b'a\0\0\0'
     data = b'\0\0\0\0' + header + names + struct.pack('>I', 77)
-    head = trajectory_head(data)
-    assert (head.stamp.sec, head.stamp.nanosec) == (5, 6)
-    assert (head.n_names, head.n_points) == (1, 77)
+    assert request_of(data, 77) == (data, 5 * 10**9 + 6, 'joint_trajectory')
+    with pytest.raises(HodynError, match='77 points'):
+        request_of(data, 76)
+
+
+def test_more_names_than_any_robot_has_are_refused_unread():
+    head = struct.pack('<iIIxxxxI', 5, 6, 1, 10**9)
+    with pytest.raises(HodynError, match='1000000000 joint names'):
+        request_of(b'\0\1\0\0' + head, 5)
 
 
 @pytest.mark.every_case

@@ -26,7 +26,7 @@ LAYERS = [
     {'lie'},
     {'display', 'resources'},
     {'names'},
-    {'checks', 'errors', 'interrupts', 'launching'},
+    {'checks', 'errors', 'interrupts', 'launching', 'planning_start'},
     {'typing', 'units'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:

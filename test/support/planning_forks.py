@@ -146,4 +146,4 @@ def serve():
 SUBPROCESS = SimpleNamespace(
     Popen=ForkedPlanning, PIPE=subprocess.PIPE, TimeoutExpired=subprocess.TimeoutExpired
 )
-"""What takes the place of `subprocess` in `hodyn_ros.ros.planner.client`."""
+"""What takes the place of `subprocess` in `hodyn_ros.planning_start`."""

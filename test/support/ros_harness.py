@@ -32,12 +32,12 @@ from support.nodes import TIMEOUT, Client, dict_of, next_domain, spin_to_end
 from support.planning_forks import SUBPROCESS
 from trajectory_msgs.msg import JointTrajectory
 
+from hodyn_ros import planning_start
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.executor import StreamExecutor
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
-from hodyn_ros.ros.planner import client
 
-client.subprocess = SUBPROCESS
+planning_start.subprocess = SUBPROCESS
 
 
 @contextmanager

@@ -31,7 +31,6 @@ from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 from hodyn_ros.ros.planner.client import PlanningClient
-from hodyn_ros.ros.planner.messages import BeginElastic
 from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
 from hodyn_ros.streams.inputs import ELASTIC_STATE
 from hodyn_ros.streams.laws import Laws, controlled_robot, make_laws
@@ -68,7 +67,6 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         super().__init__('flatness_controller', ControlSettings, **node_options)
         self._planning = PlanningClient(
             self,
-            lambda: BeginElastic(self.settings),
             lambda plan: self.stream.on_plan(plan, self.control.instant()),
         )
         self.closing.append(self._planning.close)

@@ -66,8 +66,8 @@ from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.serialized import EffortWriter, MotionReader
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.identification import OnlineIdentification
-from hodyn_ros.ros.planner.client import ServingClient
-from hodyn_ros.ros.planner.controllers import CommandStream
+from hodyn_ros.ros.planner.client import PlanningClient
+from hodyn_ros.ros.planner.controllers import CommandStream, ControllerOutput
 from hodyn_ros.ros.planner.messages import SERVICES, health_of
 from hodyn_ros.streams import base_motion
 from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
@@ -160,10 +160,10 @@ class HodynNode(RobotNode[NodeSettings]):
         self._preparation = CompiledRobots(
             self, self._wrenches.latest, self._on_progress, self._on_robot
         )
-        self._planning = ServingClient(
+        self._planning = PlanningClient(
             self,
             lambda plan: self.stream.on_plan(plan, self._instant()),
-            lambda duration: self.stream.leads.note_delivery(duration),
+            ControllerOutput(self, lambda time: self.stream.leads.note_delivery(time)),
         )
         self.closing.append(self._planning.close)
         self.stream = MotionStream(

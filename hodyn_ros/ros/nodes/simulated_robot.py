@@ -225,6 +225,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             motor_names=plant.motor_names,
             motor_position=flat(measured.theta),
             motor_velocity=flat(measured.thetad),
+            motor_torque=flat(plant.mujoco_data.actuator_force),
         )
         for message, publisher in (
             (joints, self._joint_publisher),

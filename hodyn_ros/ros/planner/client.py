@@ -4,43 +4,25 @@ from __future__ import annotations
 
 import os
 import pickle
-import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
 
-from rclpy.serialization import serialize_message
-from trajectory_msgs.msg import JointTrajectory
-
-from hodyn_ros.ros.base import qos
+from hodyn_ros.planning_start import started
 from hodyn_ros.ros.base.node import RobotNode
-from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.worker import Worker
-from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
+from hodyn_ros.ros.planner.controllers import ControllerOutput
 from hodyn_ros.ros.planner.messages import (
     MOST_WAITING_REQUESTS,
     SERVICES,
-    Begin,
-    BeginElastic,
-    Event,
     ForController,
-    Ready,
-    Served,
-    Version,
+    Graph,
 )
 from hodyn_ros.streams.health import ProcessHealth, StreamHealth, reason
-from hodyn_ros.streams.motion_stream import (
-    LOST,
-    TRAJECTORY,
-    Instant,
-    MotionStream,
-    Plan,
-    Task,
-)
+from hodyn_ros.streams.motion_stream import LOST, Instant, MotionStream, Plan, Task
 from hodyn_ros.streams.process_watch import (
     RUNNING,
     SILENT,
@@ -50,7 +32,7 @@ from hodyn_ros.streams.process_watch import (
     processor_time,
 )
 from hodyn_ros.streams.robot import Robot
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
+from hodyn_ros.streams.timeline import PlannedMotion
 
 # A process that says nothing any more has this time to end by itself [s].
 _LAST_TIME = 1.0
@@ -62,22 +44,9 @@ _READY_TIME = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # s, before a restart
 _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes soon
 
-# Between two trajectories for a controller [s]: a few of the cycles of any.
-SPACING = 0.004
-
-# Who shares the processor with the process goes first, from its imports on. An interrupt from the
-# keyboard is not for it. Where a node is killed, Linux kills it too (PR_SET_PDEATHSIG), even if it
-# hangs or compiles; elsewhere it ends with its input.
-_START = (
-    'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); '
-    'hasattr(os, "nice") and os.nice(5); sys.path[:] = sys.argv[1:]; '
-    'sys.platform == "linux" and __import__("ctypes").CDLL(None).prctl(1, signal.SIGKILL); '
-    'from hodyn_ros.ros.planner.process import serve; serve()'
-)
-
 
 class PlanningClient:
-    """Has a `TaskPlanner` plan; reports plans in the thread of the executor.
+    """Has a `Planner` in a process plan; reports plans in the thread of the executor.
 
     It starts the process at once, and again whenever it has ended. `look_after` is to be called
     every LOOK_PERIOD.
@@ -85,35 +54,43 @@ class PlanningClient:
     Parameters
     ----------
     node : RobotNode
-    begin : callable
-        Returns what the planner is told first: a `Begin` or `BeginElastic`.
     report : callable
         Called with every `Plan`.
+    output : ControllerOutput, optional
+        With it the process plans for a `hodyn_node` and answers its services, and a controller is
+        sent the motions; without it, it plans for a `flatness_controller`.
     """
 
     def __init__(
         self,
         node: RobotNode[Any],
-        begin: Callable[[], Begin | BeginElastic],
         report: Callable[[Plan], None],
+        output: ControllerOutput | None = None,
     ) -> None:
-        self._node, self._begin, self._report_plan = node, begin, report
-        self._watch = ProcessWatch()
+        self._node, self._report, self._output = node, report, output
+        self._graph = None if output is None else graph_of(node)
+        self._made: tuple[int, ForController | None] = 0, None  # of the latest plan
+        self._watch, self._told = (
+            ProcessWatch(),
+            '',
+        )  # state of the process, and the last told
         self._watched: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None  # perhaps not watched yet
         self._starts, self._last_exit = 0, ''
         self._lock = threading.Lock()
-        # Arguments of `use`; the last one numbers them, for it to say which robot is ready.
-        self._set_up: tuple[Any, ...] = '', False, node.settings, (), 1
+        # Arguments of `use`; the first one numbers them, for it to say which robot is ready.
+        self._set_up: tuple[Any, ...] = 1, '', False, node.settings
         self._ready = 0
         self._latest = 0  # number of the task that is perhaps not planned yet
         self._pipe: IO[bytes] | None = None
         self._closed = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
         self._sender = Worker('sender', node.get_logger().error)
         self._thread = threading.Thread(
             target=self._run, name='planning process', daemon=True
         )
         self._thread.start()
+
+    # What the node and its stream ask for
 
     def set_up(self, robot: Robot | None, in_preparation: bool) -> None:
         """Plan with the robot in use and the settings of the node from now on.
@@ -124,16 +101,10 @@ class PlanningClient:
         in_preparation : bool
             Whether one is being made ready; requests wait for the first one.
         """
+        xml, payloads = ('', ()) if robot is None else (robot.description, robot.payloads)
         with self._lock:
-            made_of = ('', ()) if robot is None else (robot.description, robot.payloads)
-            number = self._set_up[-1] + 1
-            self._set_up = (
-                made_of[0],
-                in_preparation,
-                self._node.settings,
-                made_of[1],
-                number,
-            )
+            number = self._set_up[0] + 1
+            self._set_up = number, xml, in_preparation, self._node.settings, payloads
             self._send('use', *self._set_up)
 
     def plan(self, task: Task) -> None:
@@ -150,13 +121,41 @@ class PlanningClient:
                 self._refuse_latest()
 
     def accept(self, number: int, start: int) -> None:
-        """Do nothing: who asks for the plan executes it."""
+        """Send a plan to controllers at once, and have the whole answer to it published.
+
+        Parameters
+        ----------
+        number : int
+            Of the task.
+        start : int
+            When the time of the plan is zero [ns].
+        """
+        (planned, made), self._made = self._made, (0, None)
+        if self._output is not None and made is not None and planned == number:
+            self._output.send(made, start)
+        with self._lock:
+            self._send('accept', number, start)
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Do nothing: who stops the robot executes the stop."""
+        """Send a motion to rest to controllers, and have the whole answer to it published.
+
+        What they get is computed here: a robot is stopped whatever has become of the planner.
+
+        Parameters
+        ----------
+        planned : PlannedMotion
+        remark : str
+            In the whole answer.
+        """
+        if self._output is not None:
+            self._output.send_stop(self._node.robot, planned, self._node.settings)
+        with self._lock:
+            self._send('publish', planned, remark)
 
     def close(self) -> None:
         """End the process; what it has begun it finishes, but not for long."""
+        if self._output is not None:
+            self._output.close()
         with self._lock:
             self._closed.set()
             process, pipe = self._process, self._pipe
@@ -170,13 +169,6 @@ class PlanningClient:
         self._thread.join()
         self._sender.close()
 
-    def _send(self, command: str, *arguments: Any) -> bool:
-        """Tell the planner something, if there is one; to be called with the lock."""
-        pipe = self._pipe
-        if pipe is not None:
-            self._sender.put(lambda: _write(pipe, (command, arguments)))
-        return pipe is not None
-
     def look_after(self, stream: MotionStream, at: Instant) -> None:
         """Look after the process, which is killed if it hangs, and what waits for it.
 
@@ -186,20 +178,13 @@ class PlanningClient:
             Whose trajectories are planned.
         at : Instant
         """
-        watch, before, process = self._watch, self._watch.state, self._watched
+        watch, process = self._watch, self._watched
         watch.look(at.steady, 0.0 if process is None else processor_time(process.pid))
-        if watch.state == SILENT != before:
-            self._node.get_logger().error(
-                f'Planning does not answer since {watch.silence:.1f} s: its process hangs or was '
-                f'stopped. After {SILENT_KILLED:g} s it is started again; what is asked for waits.'
-            )
-        elif before == SILENT:
-            self._tell_end_of_silence()
         if watch.overdue and process is not None:
             process.kill()
-        self._note_process()
+        self._tell_state()
         is_ready = watch.state == SILENT or (
-            watch.state == RUNNING and self._ready == self._set_up[-1]
+            watch.state == RUNNING and self._ready == self._set_up[0]
         )
         stream.drop_overdue(watch.state == RUNNING, at, is_ready)
         if text := stream.long_planning(at, is_ready):
@@ -212,50 +197,61 @@ class PlanningClient:
         lost = stream.why_lost if stream.state == LOST else ''
         diagnostics.stream = StreamHealth(stream.state, lost, stream.leads.delivery)
 
-    @property
-    def _restarts(self) -> int:
-        return max(self._starts - 1, 0)
+    # What the process reports
 
-    def _note_process(self) -> None:
-        process, watch = self._watched, self._watch
+    def _on(self, event: str, arguments: tuple[Any, ...]) -> None:
+        self._watch.hear(time.monotonic())
+        self._tell_state()
+        if event not in ('beat', 'version'):
+            getattr(self, f'_on_{event}')(*arguments)
+
+    def _on_ready(self, version: int) -> None:
+        self._ready = version
+
+    def _on_planned(self, plan: Plan, made: ForController | None) -> None:
+        self._made = plan.number, made
+        self._report(plan)
+
+    def _on_served(self, service: str, error: str, waiting: int) -> None:
+        node = self._node
+        node.diagnostics.waiting = waiting, MOST_WAITING_REQUESTS
+        if error:
+            node.diagnostics.refused(service, error)
+            node.log_error(service, f'{service} refused: {error}')
+        else:
+            node.diagnostics.received(service)
+
+    def _tell_state(self) -> None:
+        """Have log and diagnostics say what has become of the process."""
+        watch, process, logger = self._watch, self._watched, self._node.get_logger()
+        (before, self._told), restarts = (self._told, watch.state), max(self._starts - 1, 0)
+        if watch.state == SILENT != before:
+            logger.error(
+                f'Planning does not answer since {watch.silence:.1f} s: its process hangs or was '
+                f'stopped. After {SILENT_KILLED:g} s it is started again; what is asked for waits.'
+            )
+        elif watch.state == RUNNING and before == SILENT:
+            logger.warning('Planning answers again.')
+        elif watch.state == RUNNING and before == STARTING and restarts:
+            logger.info('The planning process is running again.')
         pid = None if process is None else process.pid
         self._node.diagnostics.process = ProcessHealth(
-            watch.state, self._restarts, self._last_exit, pid, watch.silence
+            watch.state, restarts, self._last_exit, pid, watch.silence
         )
 
-    def _on_begin(self, process: subprocess.Popen[bytes], ready_time: float) -> None:
-        self._watched = process
-        self._starts += 1
-        self._watch.begin(time.monotonic(), ready_time)
-        self._note_process()
+    # The process
 
-    def _on_end(self, last_exit: str) -> None:
-        self._watched, self._last_exit = None, self._watch.overdue or last_exit
-        self._ready = 0
-        self._watch.end()
-        self._note_process()
-        self._node.get_logger().error(
-            f'The planning process is started again: {self._last_exit}. Requests that it was '
-            'answering are lost.'
-        )
+    def _send(self, command: str, *arguments: Any) -> bool:
+        """Tell the planner something, if there is one; to be called with the lock."""
+        pipe = self._pipe
+        if pipe is not None:
+            self._sender.put(lambda: _write(pipe, (command, arguments)))
+        return pipe is not None
 
-    def _on_event(self, event: Event) -> None:
-        node, before = self._node, self._watch.state
-        self._watch.hear(time.monotonic())
-        if before == SILENT:
-            self._tell_end_of_silence()
-        elif before == STARTING and self._restarts:
-            node.get_logger().info('The planning process is running again.')
-        if before != self._watch.state:
-            self._note_process()
-        if isinstance(event, Plan):
-            self._report_plan(event)
-        elif isinstance(event, Ready):
-            self._ready = event.version
-
-    def _tell_end_of_silence(self) -> None:
-        if self._watch.state == RUNNING:
-            self._node.get_logger().warning('Planning answers again.')
+    def _refuse_latest(self) -> None:
+        """Refuse the latest task; who has its plan already takes no notice."""
+        text = 'The process that planned it has ended.'
+        self._node.soon(self._report, Plan(self._latest, None, error=text))
 
     def _run(self) -> None:
         """Run one process after the other, until the client is closed; in a thread of its own."""
@@ -271,10 +267,21 @@ class PlanningClient:
             self._closed.wait(pause)
             restarts, pause = restarts + 1, min(2.0 * pause, _LONGEST_PAUSE)
 
-    def _refuse_latest(self) -> None:
-        """Refuse the latest task; who has its plan already takes no notice."""
-        text = 'The process that planned it has ended.'
-        self._node.soon(self._report_plan, Plan(self._latest, None, error=text))
+    def _on_begin(self, process: subprocess.Popen[bytes], ready_time: float) -> None:
+        self._watched = process
+        self._starts += 1
+        self._watch.begin(time.monotonic(), ready_time)
+        self._tell_state()
+
+    def _on_end(self, last_exit: str) -> None:
+        self._watched, self._ready = None, 0
+        self._last_exit = self._watch.overdue or last_exit
+        self._watch.end()
+        self._tell_state()
+        self._node.get_logger().error(
+            f'The planning process is started again: {self._last_exit}. Requests that it was '
+            'answering are lost.'
+        )
 
     def _one_life(self, ready_time: float, is_next: bool) -> str:
         """Run a process until it ends.
@@ -291,7 +298,6 @@ class PlanningClient:
         str
             Why it has ended; empty if the client was closed before.
         """
-        command = [sys.executable or 'python3', '-c', _START, *sys.path]
         environment = dict(os.environ)
         if is_next:
             # Through the shared memory of Fast DDS nobody may reach a process that follows one
@@ -301,19 +307,14 @@ class PlanningClient:
             if self._closed.is_set():
                 return ''
             try:
-                process = self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    start_new_session=True,
-                    env=environment,
-                )
+                process = started(environment)
             except OSError as error:
                 return f'it cannot be started: {error}'
-            assert process.stdin is not None
-            assert process.stdout is not None
-            self._pipe = process.stdin
-            self._send('', self._begin())
+            inbox, outbox = process.stdin, process.stdout
+            assert inbox is not None and outbox is not None
+            self._process, self._pipe = process, inbox
+            begin = self._graph, self._node.settings
+            self._sender.put(lambda: _write(inbox, begin))
             self._send('use', *self._set_up)
         # Some middleware waits for ever for memory that a killed process has left half made, hence
         # the time within which it is to be ready.
@@ -321,11 +322,11 @@ class PlanningClient:
         why = ''
         try:
             while True:
-                event = pickle.load(process.stdout)
-                if isinstance(event, Version):
+                event, arguments = pickle.load(outbox)
+                if event == 'version':  # behind all that has been told
                     with self._lock:
-                        self._send('know', event.number)
-                self._node.soon(self._on_event, event)
+                        self._send('know', *arguments)
+                self._node.soon(self._on, event, arguments)
         except EOFError:  # its end
             pass
         except Exception as error:  # of any class: a pickle that is cut off, or none
@@ -338,158 +339,28 @@ class PlanningClient:
             what = 'it sent' if why else 'it has closed its output and did not end'
             last_exit = f'{what}{why.replace(", after", "")}; it was killed'
         with self._lock:
-            self._pipe = None
-        self._sender.put(lambda: _close(process.stdin))
-        process.stdout.close()
+            self._process = self._pipe = None
+        self._sender.put(lambda: _close(inbox))
+        outbox.close()
         return last_exit
 
 
-class ServingClient(PlanningClient):
-    """Has a `Planner` plan, answer services, and publish whole answers under the name of a node.
-
-    Parameters
-    ----------
-    node : RobotNode
-        Its name, parameters and topics are those of the planner.
-    report : callable
-        Called with every `Plan`.
-    delivered : callable
-        Called with the time from the decision on a motion until a controller was sent it [s].
-    """
-
-    def __init__(
-        self,
-        node: RobotNode[NodeSettings],
-        report: Callable[[Plan], None],
-        delivered: Callable[[float], None],
-    ) -> None:
-        self._delivered = delivered
-        graph = node.get_node_names_and_namespaces_with_enclaves()
-        names = node.get_name(), node.get_namespace()
-        given = node.parameters.given.items()
-        begin = (
-            *names,
-            node.context.get_domain_id(),
-            next((enclave for *others, enclave in graph if others == [*names]), '/'),
-            tuple(node.resolve_service_name(f'~/{service}') for service in SERVICES),
-            node.resolve_topic_name('~/effort_trajectory'),
-            tuple(item for item in given if item[0].startswith('qos_overrides.')),
-        )
-        self._controller = None
-        if _hears_no_own_trajectories(node):
-            self._controller = qos.create_publisher(
-                node, JointTrajectory, '~/controller_trajectory', qos.EFFORT_TRAJECTORY
-            )
-        # What a controller is sent waits beside, so that the stream does not.
-        self._publishing = Worker('controller', node.get_logger().error)
-        self._points: ForController | None = None  # of the latest plan
-        # When a controller was last sent something, of a steady clock [s].
-        self._published = 0.0
-        super().__init__(node, lambda: Begin(*begin, node.settings), report)
-
-    def accept(self, number: int, start: int) -> None:
-        """Publish a plan for a controller at once, and have the whole answer to it published.
-
-        Parameters
-        ----------
-        number : int
-            Of the task.
-        start : int
-            When the time of the plan is zero [ns].
-        """
-        points, self._points = self._points, None
-        if points is not None and points.number == number:
-            stamp = start + points.offset
-            self._put(lambda: self._publish(points.data, stamp, points.since))
-        with self._lock:
-            self._send('accept', number, start)
-
-    def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Publish a motion to rest for a controller, and have the whole answer to it published.
-
-        Its points are computed here: a robot is stopped whatever has become of the planner.
-
-        Parameters
-        ----------
-        planned : PlannedMotion
-        remark : str
-            In the answer.
-        """
-        robot, settings = self._node.robot, self._node.settings
-        if robot is not None and robot.model.joint_names == planned.joint_names:
-            since = time.monotonic()
-            self._put(lambda: self._publish_stop(robot, planned, settings, since))
-        with self._lock:
-            self._send('publish', planned, remark)
-
-    def close(self) -> None:
-        """End the process; what it has begun it finishes, but not for long."""
-        self._publishing.close(drop=False)
-        super().close()
-
-    def _put(self, job: Callable[[], object]) -> None:
-        if self._controller is not None:
-            self._publishing.put(job)
-
-    def _publish_stop(
-        self, robot: Robot, planned: PlannedMotion, settings: NodeSettings, since: float
-    ) -> None:
-        points, _, warning = planned_for_controller(robot, planned, settings)
-        if warning:
-            self._node.get_logger().error(warning)
-        if points is not None:
-            data = serialize_message(points)
-            self._publish(data, planned.start + to_stamp(planned), since)
-
-    def _publish(self, data: bytes, stamp: int, since: float) -> None:
-        """Publish points for a controller.
-
-        Parameters
-        ----------
-        data : bytes
-            Serialized JointTrajectory, whose stamp is written anew.
-        stamp : int
-            Before it, the points arrive [ns].
-        since : float
-            When they were decided on, of a clock that never goes back [s].
-        """
-        assert self._controller is not None
-        # A controller that gets two in one of its cycles drops the first.
-        time.sleep(max(self._published + SPACING - time.monotonic(), 0.0))
-        order = '<' if data[1] & 1 else '>'
-        # The stamp stands behind the four bytes that say how a message is encoded.
-        at = struct.pack(f'{order}iI', *divmod(stamp, NANOSECONDS))
-        self._controller.publish(data[:4] + at + data[4 + len(at) :])
-        self._published = time.monotonic()
-        self._node.soon(self._delivered, self._published - since)
-
-    def _on_event(self, event: Event) -> None:
-        super()._on_event(event)
-        if isinstance(event, Served):
-            self._on_served(event)
-        elif isinstance(event, ForController):
-            self._points = event
-
-    def _on_served(self, event: Served) -> None:
-        node = self._node
-        node.diagnostics.waiting = event.waiting, MOST_WAITING_REQUESTS
-        if event.error:
-            node.diagnostics.refused(event.service, event.error)
-            node.log_error(event.service, f'{event.service} refused: {event.error}')
-        else:
-            node.diagnostics.received(event.service)
-
-
-def _hears_no_own_trajectories(node: RobotNode[NodeSettings]) -> bool:
-    """Whether trajectories for a controller have another topic than those that the node takes."""
-    topic: str = node.resolve_topic_name('~/controller_trajectory')
-    if topic != node.resolve_topic_name(TRAJECTORY):
-        return True
-    node.get_logger().error(
-        f'No trajectories for a controller are published: {topic} is where the node gets its own '
-        'ones. Have planners send theirs to another topic (joint_trajectory).'
+def graph_of(node: RobotNode[Any]) -> Graph:
+    """How the planner of a node appears in the graph of nodes."""
+    own = node.get_name(), node.get_namespace()
+    graph = node.get_node_names_and_namespaces_with_enclaves()
+    return Graph(
+        *own,
+        next((enclave for *others, enclave in graph if others == [*own]), '/'),
+        node.context.get_domain_id(),
+        tuple(node.resolve_service_name(f'~/{service}') for service in SERVICES),
+        node.resolve_topic_name('~/effort_trajectory'),
+        tuple(
+            item
+            for item in node.parameters.given.items()
+            if item[0].startswith('qos_overrides.')
+        ),
     )
-    return False
 
 
 def _write(pipe: IO[bytes], item: object) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import array
-from typing import TYPE_CHECKING
+import struct
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from builtin_interfaces.msg import Duration
+from hodyn_msgs.msg import JointMotionTrajectory
+from rclpy.serialization import serialize_message
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -14,8 +19,10 @@ from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_traject
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import HodynError, TrajectoryError
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.conversions import time_message
-from hodyn_ros.streams.motion_stream import LEAD_IN
+from hodyn_ros.ros.base.conversions import MOTION_FIELDS, fill, flat, time_message
+from hodyn_ros.ros.base.worker import Worker
+from hodyn_ros.ros.planner.messages import ForController
+from hodyn_ros.streams.motion_stream import LEAD_IN, TRAJECTORY
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 from hodyn_ros.typing import Array
@@ -25,10 +32,13 @@ if TYPE_CHECKING:
 
     from rclpy.node import Node
 
+    from hodyn_ros.ros.base.node import RobotNode
     from hodyn_ros.ros.base.node_settings import NodeSettings
 
 # Effort that is worth a word if a controller drops it [N m] or [N].
 _NOTICEABLE = 0.1
+# Between two trajectories for a controller [s]: a few of the cycles of any.
+SPACING = 0.004
 
 
 def controller_message(
@@ -55,13 +65,13 @@ def controller_message(
     rows = np.concatenate([points.motion, points.effort[:, None]], axis=1)
     size = 8 * rows.shape[-1]
     times = np.round(points.times * NANOSECONDS).astype(int) + shift
-    for time, data in zip(times.tolist(), rows):
+    for instant, data in zip(times.tolist(), rows):
         values = data.tobytes()
         position, velocity, acceleration, effort = (
             array.array('d', values[start : start + size])
             for start in range(0, 4 * size, size)
         )
-        sec, nanosec = divmod(time, NANOSECONDS)
+        sec, nanosec = divmod(instant, NANOSECONDS)
         message.points.append(
             JointTrajectoryPoint(
                 positions=position,
@@ -74,10 +84,32 @@ def controller_message(
     return message
 
 
+def motion_message(planned: PlannedMotion) -> JointMotionTrajectory | None:
+    """Knots of a motion, through which polynomials of degree 9 are exactly the motion.
+
+    Parameters
+    ----------
+    planned : PlannedMotion
+
+    Returns
+    -------
+    JointMotionTrajectory or None
+        Its stamp is left open. None for a motion whose derivatives up to the snap jump, as with
+        ``interpolation: jtc``: a knot has one value of each.
+    """
+    motion = planned.motion
+    if planned.continuous_derivative < len(MOTION_FIELDS) - 1:
+        return None
+    message = JointMotionTrajectory(joint_names=list(planned.joint_names))
+    message.time_from_start = flat(motion.times)
+    fill(message, MOTION_FIELDS, np.swapaxes(motion(motion.times), 0, 1))
+    return message
+
+
 def planned_for_controller(
     robot: Robot, planned: PlannedMotion, settings: NodeSettings
-) -> tuple[JointTrajectory | None, str, str]:
-    """Trajectory for a controller.
+) -> tuple[ForController, str, str]:
+    """Messages on a motion for controllers.
 
     Parameters
     ----------
@@ -87,33 +119,36 @@ def planned_for_controller(
 
     Returns
     -------
-    message : JointTrajectory or None
-        Its stamp is left open; it lies `LEAD_IN` before the first sample of the motion. None if
-        the settings want none, the base moves, or it cannot be made.
+    made : ForController
+        The stamp of its points lies `LEAD_IN` before the first sample of the motion. Without
+        points if the settings want none, the base moves, or there are none.
     remark : str
-        On it.
+        On the points.
     warning : str
-        Why it is not there but should be.
+        Why they are not there but should be.
     """
-    command = settings.command
-    if not command.effort_tolerance or settings.base_motion:
-        return None, '', ''
-    try:
-        points = controller_trajectory(
-            robot.sent,
-            planned.motion,
-            command.effort_tolerance,
-            max_points=settings.max_trajectory_points,
-        )
-    except TrajectoryError as error:
-        return None, f'There is no trajectory for a controller. {error}', ''
-    except HodynError as error:
-        return None, '', f'There is no trajectory for a controller. {error}'
     # Whatever stamp the waypoints had: one that has passed is "now" for a controller.
-    shift = planned.start - planned.first + round(LEAD_IN * NANOSECONDS)
-    message = controller_message(planned.joint_names, points, 0, shift)
-    message.header.frame_id = robot.model.base_link
-    return message, _cancelling(robot, points), ''
+    offset = planned.first - planned.start - round(LEAD_IN * NANOSECONDS)
+    points, remark, warning = b'', '', ''
+    if settings.command.effort_tolerance and not settings.base_motion:
+        try:
+            found = controller_trajectory(
+                robot.sent,
+                planned.motion,
+                settings.command.effort_tolerance,
+                max_points=settings.max_trajectory_points,
+            )
+        except HodynError as error:
+            why = f'There is no trajectory for a controller. {error}'
+            is_warning = not isinstance(error, TrajectoryError)
+            remark, warning = ('', why) if is_warning else (why, '')
+        else:
+            message = controller_message(planned.joint_names, found, 0, -offset)
+            message.header.frame_id = robot.model.base_link
+            points, remark = serialize_message(message), _cancelling(robot, found)
+    knots = motion_message(planned)
+    motion = b'' if knots is None else serialize_message(knots)
+    return ForController(points, motion, offset, time.monotonic()), remark, warning
 
 
 def _cancelling(robot: Robot, points: ControllerTrajectory) -> str:
@@ -163,6 +198,78 @@ class CommandStream:
         self._publisher.publish(self._values)
 
 
-def to_stamp(planned: PlannedMotion) -> int:
-    """Time from the start of a motion to the stamp of what a controller gets of it [ns]."""
-    return planned.first - planned.start - round(LEAD_IN * NANOSECONDS)
+class ControllerOutput:
+    """Sends motions to controllers, one after the other, beside the stream.
+
+    On ~/controller_trajectory with efforts, on ~/planned_motion as they are.
+
+    Parameters
+    ----------
+    node : RobotNode
+        Whose topics they are.
+    delivered : callable
+        Called in the thread of its executor with the time from the decision on a motion until the
+        controllers were sent it [s].
+    """
+
+    def __init__(self, node: RobotNode[Any], delivered: Callable[[float], None]) -> None:
+        self._node, self._delivered = node, delivered
+        topic = node.resolve_topic_name('~/controller_trajectory')
+        self._points = None
+        if topic != node.resolve_topic_name(TRAJECTORY):
+            self._points = node.advertise(JointTrajectory, topic, qos.EFFORT_TRAJECTORY)
+        else:
+            node.get_logger().error(
+                f'No trajectories for a controller are published: {topic} is where the node gets '
+                'its own ones. Have planners send theirs to another topic (joint_trajectory).'
+            )
+        self._motions = node.advertise(
+            JointMotionTrajectory, '~/planned_motion', qos.NEWEST
+        )
+        self._worker = Worker('controller', node.get_logger().error)
+        self._sent = 0.0  # when the latest one was, of a steady clock [s]
+
+    def send(self, made: ForController, start: int) -> None:
+        """Publish messages on a motion whose time is zero at a time [ns]."""
+        self._worker.put(lambda: self._publish(made, start))
+
+    def send_stop(
+        self, robot: Robot | None, planned: PlannedMotion, settings: NodeSettings
+    ) -> None:
+        """Compute and publish messages on a motion to rest."""
+        since = time.monotonic()
+        if robot is None or robot.model.joint_names != planned.joint_names:
+            return
+
+        def send() -> None:
+            made, _, warning = planned_for_controller(robot, planned, settings)
+            if warning:
+                self._node.get_logger().error(warning)
+            self._publish(made._replace(since=since), planned.start)
+
+        self._worker.put(send)
+
+    def close(self) -> None:
+        """Send what waits, and end."""
+        self._worker.close(drop=False)
+
+    def _publish(self, made: ForController, start: int) -> None:
+        # A controller that gets two in one of its cycles drops the first.
+        time.sleep(max(self._sent + SPACING - time.monotonic(), 0.0))
+        is_followed = made.motion and self._motions.get_subscription_count()
+        if is_followed:
+            self._motions.publish(_stamped(made.motion, start))
+        if made.points and self._points is not None:
+            self._points.publish(_stamped(made.points, start + made.offset))
+        elif not is_followed:
+            return
+        self._sent = time.monotonic()
+        self._node.soon(self._delivered, self._sent - made.since)
+
+
+def _stamped(data: bytes, stamp: int) -> bytes:
+    """Serialized message that begins with a header, with another stamp [ns]."""
+    order = '<' if data[1] & 1 else '>'
+    # It stands behind the four bytes that say how a message is encoded.
+    at = struct.pack(f'{order}iI', *divmod(stamp, NANOSECONDS))
+    return data[:4] + at + data[4 + len(at) :]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +10,7 @@ from hodyn_ros.control.observer_controller import GUARDS
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.planner.answers import exceeded_limits, plan_trajectory
-from hodyn_ros.ros.planner.messages import Event
-from hodyn_ros.ros.planner.tasks import TaskPlanner
+from hodyn_ros.ros.planner.planner import Planner
 from hodyn_ros.streams.laws import elastic_robot
 from hodyn_ros.streams.motion_stream import Plan, Task
 from hodyn_ros.streams.robot import Robot
@@ -22,22 +19,8 @@ if TYPE_CHECKING:
     from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 
 
-class ElasticPlanner(TaskPlanner['ControlSettings']):
-    """Plans motions alone: no node, no topics; its parameters are those of `flatness_controller`.
-
-    Parameters
-    ----------
-    settings : ControlSettings
-    report : callable
-        Called with every `Event`, from any thread.
-    """
-
-    def __init__(self, settings: ControlSettings, report: Callable[[Event], None]) -> None:
-        super().__init__(settings, report, sys.stderr.write)
-
-    def made_of(self, settings: ControlSettings) -> tuple[Any, ...]:
-        """Settings of which a robot is made."""
-        return (settings.actuators,)
+class ElasticPlanner(Planner['ControlSettings']):
+    """Plans motions of a `flatness_controller`: no node, no topics."""
 
     def make_robot(
         self, description: str, settings: ControlSettings, payloads: tuple[Payload, ...]
@@ -49,7 +32,9 @@ class ElasticPlanner(TaskPlanner['ControlSettings']):
         robot.model.warm_up()
         return robot
 
-    def planned(self, robot: Robot | None, task: Task, settings: ControlSettings) -> Plan:
+    def planned(
+        self, robot: Robot | None, task: Task, settings: ControlSettings
+    ) -> tuple[Plan, None]:
         """Plan of a trajectory, refused if it exceeds limits."""
         if robot is not None and task.known is not None:
             # Positions in which the robot is already, up to the margin, it may leave.
@@ -60,4 +45,4 @@ class ElasticPlanner(TaskPlanner['ControlSettings']):
         plan, whole = plan_trajectory(robot, task, settings.planning)
         if exceeded := exceeded_limits(whole, 'Keep the limits, or give it more time.'):
             raise TrajectoryError(exceeded[0])
-        return plan
+        return plan, None

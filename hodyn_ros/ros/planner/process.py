@@ -1,7 +1,8 @@
-"""The planning process: a node of its own beside the one with the stream."""
+"""The planning process: beside the stream, trajectories are planned and services are answered."""
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import signal
@@ -30,6 +31,7 @@ from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import time_message
 from hodyn_ros.ros.base.executor import ExecutorError, StreamExecutor
+from hodyn_ros.ros.base.life import bound_memory
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.answers import (
@@ -41,28 +43,22 @@ from hodyn_ros.ros.planner.answers import (
     prepare_chunks,
     whole_answer,
 )
-from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
+from hodyn_ros.ros.planner.controllers import planned_for_controller
 from hodyn_ros.ros.planner.elastic import ElasticPlanner
 from hodyn_ros.ros.planner.messages import (
-    BEAT,
     MOST_WAITING_REQUESTS,
     SERVICES,
-    STARTED,
-    Begin,
-    BeginElastic,
-    Event,
     ForController,
-    Served,
-    Version,
+    Graph,
 )
+from hodyn_ros.ros.planner.planner import Planner
 from hodyn_ros.ros.planner.retiming import retimed
-from hodyn_ros.ros.planner.tasks import TaskPlanner
 from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.motion_stream import CHUNK, Plan, Task
 from hodyn_ros.streams.robot import Robot, robot_of
 from hodyn_ros.streams.timeline import PlannedMotion
 
-GRACE = 0.3  # s, for an answer that is under way when the node ends
+GRACE = 0.3  # s, for what is under way when the node ends
 
 _BEAT_PERIOD = 0.2  # s, between two signs of life
 _ASKING_TIME = 1.0  # s, after which an answer goes on with what is known
@@ -117,45 +113,45 @@ BUSY, INTERNAL_ERROR = (
 )
 
 
-class Planner(TaskPlanner[NodeSettings]):
-    """Plans trajectories, publishes whole answers and answers the service, as a node of its own.
+class ServingPlanner(Planner[NodeSettings]):
+    """Plans trajectories, publishes what follows from them, and answers services.
 
     Trajectories have a thread, and so have requests, which are answered one after the other. They
     are taken in a third, so that whoever is refused knows it at once.
 
     Parameters
     ----------
-    begin : Begin
+    graph : Graph
+    settings : NodeSettings
     report : callable
-        Called with every `Event`, from any of the threads.
-    context : Context
-        Of rclpy, initialised.
+        See `Planner`.
     """
 
     def __init__(
-        self,
-        begin: Begin,
-        report: Callable[[Event], None],
-        context: Context,
+        self, graph: Graph, settings: NodeSettings, report: Callable[..., None]
     ) -> None:
         # Whole answer to a plan.
         self._latest: tuple[int, JointEffortTrajectory] | None = None
         self._unanswered = 0  # requests, of which one has its turn
         self._closed = False
-        # Versions: the latest asked for, and the latest known.
-        self._asked = self._known = 0
-        overrides = [Parameter(name, value=value) for name, value in begin.qos_overrides]
+        self._asked = self._known = 0  # versions
+        context = Context()
+        enclave = ['--ros-args', '--enclave', graph.enclave]
+        rclpy.init(args=enclave, context=context, domain_id=graph.domain_id)
+        bound_memory()
         node = self._node = Node(
-            f'{begin.node_name}_services',
-            namespace=begin.namespace,
+            f'{graph.node_name}_services',
+            namespace=graph.namespace,
             context=context,
             start_parameter_services=False,  # its parameters are those of the node
-            parameter_overrides=overrides,
+            parameter_overrides=[
+                Parameter(name, value=value) for name, value in graph.qos_overrides
+            ],
         )
         self._publisher = qos.create_publisher(
-            node, JointEffortTrajectory, begin.trajectory_topic, qos.EFFORT_TRAJECTORY
+            node, JointEffortTrajectory, graph.trajectory_topic, qos.EFFORT_TRAJECTORY
         )
-        for service, name in zip(_SERVICES, begin.service_names):
+        for service, name in zip(_SERVICES, graph.service_names):
             node.create_service(
                 service.kind,
                 name,
@@ -167,15 +163,11 @@ class Planner(TaskPlanner[NodeSettings]):
             )
         self._executor = StreamExecutor(is_plain=True, context=context)
         self._executor.add_node(node)
-        super().__init__(begin.settings, report, node.get_logger().error)
-        self._worker.put(prepare_chunks)
+        super().__init__(settings, report, node.get_logger().error)
+        self.worker.put(prepare_chunks)
         self._answering = Worker('answering', node.get_logger().error)
         self._thread = threading.Thread(target=self._spin, name='service', daemon=True)
         self._thread.start()
-
-    def made_of(self, settings: NodeSettings) -> tuple[Any, ...]:
-        """Settings of which a robot is made."""
-        return settings.limits, settings.actuators, settings.friction, settings.command
 
     def make_robot(
         self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
@@ -183,16 +175,23 @@ class Planner(TaskPlanner[NodeSettings]):
         """Robot of a description, with kernels; None if the description is empty."""
         return robot_of(description, settings, payloads)
 
-    def know(self, version: int) -> None:
-        """Note that all has come that the node had told when it was asked for a version.
+    # Trajectories
 
-        Parameters
-        ----------
-        version : int
-        """
-        with self._changed:
-            self._known = max(version, self._known)
-            self._changed.notify_all()
+    def planned(
+        self, robot: Robot | None, task: Task, settings: NodeSettings
+    ) -> tuple[Plan, ForController | None]:
+        """Plan of a task; its whole answer waits for `accept`."""
+        if task.topic == CHUNK:  # There is no time for a whole answer.
+            return plan_chunk(robot, task, settings), None
+        plan, whole = plan_trajectory(robot, task, settings)
+        exceeded = exceeded_limits(whole, 'effort_trajectory has all of them.')
+        assert robot is not None and plan.planned is not None
+        made, *texts = planned_for_controller(robot, plan.planned, settings)
+        remark, warning = ((text,) if text else () for text in texts)
+        whole.remarks = [*whole.remarks, *remark, *warning]
+        self._latest = task.number, whole
+        remarks, warnings = (*plan.remarks, *remark), (*plan.warnings, *exceeded, *warning)
+        return plan._replace(remarks=remarks, warnings=warnings), made
 
     def accept(self, number: int, start: int) -> None:
         """Publish the whole answer to a plan, unless a newer one is there.
@@ -210,7 +209,7 @@ class Planner(TaskPlanner[NodeSettings]):
             if latest is not None and latest[0] == number:
                 self._publish(latest[1], start)
 
-        self._worker.put(accept)
+        self.worker.put(accept)
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Compute and publish the whole answer to a motion to rest.
@@ -223,19 +222,75 @@ class Planner(TaskPlanner[NodeSettings]):
         """
 
         def publish() -> None:
-            robot = self._robot
+            robot, settings = self.in_use
             if robot is not None and robot.model.joint_names == planned.joint_names:
-                whole = whole_answer(robot, planned, self._settings, remark)
-                if self._settings.base_motion:
+                whole = whole_answer(robot, planned, settings, remark)
+                if settings.base_motion:
                     leave_efforts_out(whole)
                 self._publish(whole, planned.start)
 
-        self._worker.put(publish)
+        self.worker.put(publish)
 
     def _publish(self, whole: JointEffortTrajectory, start: int) -> None:
-        """Publish the whole answer to a motion that starts at a time [ns]."""
+        """Publish the whole answer to a motion whose time is zero at a time [ns]."""
         whole.header.stamp = time_message(start)
         self._publisher.publish(whole)
+
+    # Services
+
+    def know(self, version: int) -> None:
+        """Note that all has come that the node had told when it was asked for a version."""
+        with self.changed:
+            self._known = version
+            self.changed.notify_all()
+
+    async def _take(self, service: Service, request: Any, _: Any) -> Any:
+        """Response to a request when its turn has come, or a refusal at once."""
+        waiting, response = self._waiting, None
+        if self._closed:
+            response = service.refusal(INTERNAL_ERROR, 'The node ends.')
+        elif waiting >= MOST_WAITING_REQUESTS:
+            text = f'{waiting} requests wait already, no more are taken; try again later.'
+            response = service.refusal(BUSY, text)
+        else:
+            answered: Future[Any] = Future(executor=self._executor)
+            with self.changed:
+                self._unanswered += 1
+            self._answering.put(lambda: self._reply(service, request, answered))
+            response = await answered
+            with self.changed:
+                self._unanswered -= 1
+                self.changed.notify_all()
+        self.report('served', service.name, response.message, self._waiting)
+        return response
+
+    @property
+    def _waiting(self) -> int:
+        return max(self._unanswered - 1, 0)
+
+    def _reply(self, service: Service, request: Any, answered: Future[Any]) -> None:
+        """Compute a response; it is sent in the thread of the executor."""
+        self._asked += 1
+        self.report('version', self._asked)
+        with self.changed:
+            self.changed.wait_for(
+                lambda: self._closed or self._known >= self._asked, _ASKING_TIME
+            )
+            self.changed.wait_for(lambda: self._closed or self.is_settled)
+            robot, settings = self.in_use
+        try:
+            if self._closed:
+                response = service.refusal(INTERNAL_ERROR, 'The node ends.')
+            else:
+                response = service.answer(robot, request, settings)
+                _check_sendable(response)
+        except BaseException as error:  # whoever has asked gets to know it
+            self._node.get_logger().error(traceback.format_exc())
+            response = service.refusal(INTERNAL_ERROR, reason(error))
+        answered.set_result(response)
+        self._executor.wake()
+
+    # Life
 
     def close(self, grace: float) -> None:
         """Finish what has been begun.
@@ -245,23 +300,23 @@ class Planner(TaskPlanner[NodeSettings]):
         grace : float
             Longest time for that [s].
         """
-        with self._changed:
+        with self.changed:
             self._closed = True
-            self._changed.notify_all()
+            self.changed.notify_all()
         end = time.monotonic() + grace
         for close in (
             partial(self._answering.close, drop=False),
             self._wait_until_answered,
             self._end_spinning,
-            self._worker.close,
+            self.worker.close,
             self._executor.shutdown,
         ):
             close(max(0.0, end - time.monotonic()))
         self._node.destroy_node()
 
     def _wait_until_answered(self, timeout: float) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._unanswered, timeout)
+        with self.changed:
+            self.changed.wait_for(lambda: not self._unanswered, timeout)
 
     def _end_spinning(self, timeout: float) -> None:
         def end() -> None:
@@ -287,124 +342,67 @@ class Planner(TaskPlanner[NodeSettings]):
                 name = getattr(self._executor.latest, 'srv_name', '').rpartition('/')[2]
                 if name:
                     text = 'The request cannot be unpacked.'
-                    self._report(Served(name, text, self._waiting))
-
-    def planned(self, robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
-        """Plan of a task; its whole answer waits for `accept`."""
-        if task.topic == CHUNK:  # There is no time for a whole answer.
-            return plan_chunk(robot, task, settings)
-        plan, message = plan_trajectory(robot, task, settings)
-        exceeded = exceeded_limits(message, 'effort_trajectory has all of them.')
-        assert robot is not None and plan.planned is not None
-        points, *texts = planned_for_controller(robot, plan.planned, settings)
-        remark, warning = ((text,) if text else () for text in texts)
-        message.remarks = [*message.remarks, *remark, *warning]
-        self._latest = task.number, message
-        if points is not None:
-            data, offset = serialize_message(points), to_stamp(plan.planned)
-            self._report(ForController(task.number, data, offset, time.monotonic()))
-        return plan._replace(
-            remarks=(*plan.remarks, *remark), warnings=(*plan.warnings, *exceeded, *warning)
-        )
-
-    async def _take(self, service: Service, request: Any, _: Any) -> Any:
-        """Response to a request when its turn has come, or a refusal at once."""
-        waiting, response = self._waiting, None
-        if self._closed:
-            response = service.refusal(INTERNAL_ERROR, 'The node ends.')
-        elif waiting >= MOST_WAITING_REQUESTS:
-            text = f'{waiting} requests wait already, no more are taken; try again later.'
-            response = service.refusal(BUSY, text)
-        else:
-            answered: Future[Any] = Future(executor=self._executor)
-            with self._changed:
-                self._unanswered += 1
-            self._answering.put(lambda: self._reply(service, request, answered))
-            response = await answered
-            with self._changed:
-                self._unanswered -= 1
-                self._changed.notify_all()
-        self._report(Served(service.name, response.message, self._waiting))
-        return response
-
-    @property
-    def _waiting(self) -> int:
-        return max(self._unanswered - 1, 0)
-
-    def _reply(self, service: Service, request: Any, answered: Future[Any]) -> None:
-        """Compute a response; it is sent in the thread of the executor."""
-        # What was set at the node before the request may come after it: they go different ways.
-        self._asked += 1
-        self._report(Version(self._asked))
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._closed or self._known >= self._asked, _ASKING_TIME
-            )
-            self._changed.wait_for(lambda: self._closed or self._is_settled())
-            # Together: the next description may come at once.
-            robot, settings = self._robot, self._settings
-        try:
-            if self._closed:
-                response = service.refusal(INTERNAL_ERROR, 'The node ends.')
-            else:
-                response = service.answer(robot, request, settings)
-                serialize_message(response)  # rclpy would lose what it cannot send
-        except BaseException as error:  # whoever has asked gets to know it
-            self._node.get_logger().error(traceback.format_exc())
-            response = service.refusal(INTERNAL_ERROR, reason(error))
-        answered.set_result(response)
-        self._executor.wake()
-
-    def _is_settled(self) -> bool:
-        return not (self._unused or (self._is_expected and self._robot is None))
+                    self.report('served', name, text, self._waiting)
 
 
-def _beat(report: Callable[[str], None]) -> None:
-    """Give signs of life, also while the other threads compute."""
-    with suppress(OSError, ValueError):  # the node is no more
-        while True:
-            report(BEAT)
-            time.sleep(_BEAT_PERIOD)
+def _check_sendable(response: Any) -> None:
+    """Raise what sending a response would raise, after which rclpy would lose it.
+
+    Flat arrays can always be sent, and they are what is large: they are left out.
+    """
+    whole = getattr(response, 'effort_trajectory', None)
+    if whole is not None:
+        response, rest = copy.copy(response), copy.copy(whole)
+        for name, kind in rest.get_fields_and_field_types().items():
+            if kind == 'sequence<double>':
+                setattr(rest, name, [])
+        response.effort_trajectory = rest
+    serialize_message(response)
 
 
 def _planner_of(
-    begin: Begin | BeginElastic, report: Callable[[Event], None]
-) -> TaskPlanner[Any]:
-    if isinstance(begin, BeginElastic):
-        return ElasticPlanner(begin.settings, report)
-    context = Context()
-    enclave = ['--ros-args', '--enclave', begin.enclave]
-    rclpy.init(args=enclave, context=context, domain_id=begin.domain_id)
-    return Planner(begin, report, context)
+    graph: Graph | None, settings: Any, report: Callable[..., None]
+) -> Planner[Any]:
+    if graph is None:
+        return ElasticPlanner(settings, report, sys.stderr.write)
+    return ServingPlanner(graph, settings, report)
+
+
+def _beat(report: Callable[..., None]) -> None:
+    """Give signs of life, also while the other threads compute."""
+    with suppress(OSError, ValueError):  # the node is no more
+        while True:
+            report('beat')
+            time.sleep(_BEAT_PERIOD)
 
 
 def serve() -> None:
     """Plan what is asked for on the standard input; the process that is started.
 
-    It reads pickled pairs of a command and arguments, a `Begin` or `BeginElastic` first, writes
-    pickled events to the standard output, and ends with its input.
+    It reads pickled pairs, see `messages`, writes such to the standard output, and ends with its
+    input.
     """
     inbox = sys.stdin.buffer
     outbox = os.fdopen(os.dup(1), 'wb')
     os.dup2(2, 1)  # whatever prints does not get into the answers
     lock = threading.Lock()
 
-    def report(event: Event) -> None:
+    def report(event: str, *arguments: Any) -> None:
         with lock:
-            pickle.dump(event, outbox, pickle.HIGHEST_PROTOCOL)
+            pickle.dump((event, arguments), outbox, pickle.HIGHEST_PROTOCOL)
             outbox.flush()
 
-    planner: TaskPlanner[Any] | None = None
+    planner: Planner[Any] | None = None
     code = 1
     # From here on the middleware is in use, and the end comes with that of the input.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         with suppress(EOFError):  # the node is done with it, or is no more
-            _, (begin,) = pickle.load(inbox)
-            planner = _planner_of(begin, report)
-            report(STARTED)
-            beat = partial(_beat, report)
-            threading.Thread(target=beat, name='signs of life', daemon=True).start()
+            graph, settings = pickle.load(inbox)
+            planner = _planner_of(graph, settings, report)
+            threading.Thread(
+                target=_beat, args=(report,), name='signs of life', daemon=True
+            ).start()
             while True:
                 command, arguments = pickle.load(inbox)
                 getattr(planner, command)(*arguments)
