@@ -36,7 +36,7 @@ from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.violations import LimitCheck, motion_limits
 from hodyn_ros.streams.preparation import Host
-from hodyn_ros.streams.robot import Robot, RobotDrives, actuators_config, assemble
+from hodyn_ros.streams.robot import Robot, RobotDrives, assemble, by_joint
 from hodyn_ros.typing import Array
 
 _BANDWIDTH = 20.0  # rad/s, of laws without an observer of their own
@@ -257,7 +257,7 @@ def elastic_robot(xml: str, settings: Any) -> Robot:
         If the description or the actuators cannot be used.
     """
     model = assemble(xml, settings.base_link, settings.tip_link, settings.gravity)
-    config = actuators_config(settings.actuators)
+    config = by_joint(settings.actuators)
     actuators = actuators_from_config(model, config)
     limits = motor_limits_from_config(actuators, config)
     motion, torque = motion_limits(model), limits.motor_torque

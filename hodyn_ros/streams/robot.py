@@ -338,8 +338,8 @@ def _warm(*arguments: Any) -> RobotModel:
     return model
 
 
-def actuators_config(values: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
-    """Tables of the joints, as `actuators_from_config` takes them.
+def by_joint(values: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
+    """Tables of the joints, from the values of a family of parameters.
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
             f'Parameter {_START}.{nameless} is unknown, expected {_START}.<joint>.<key>.'
         ]
     try:
-        check_config(actuators_config(values))
+        check_config(by_joint(values))
     except ActuatorError as error:
         return [f'Parameter {error}']
     return []
@@ -404,7 +404,7 @@ def drives_of(
     """
     if not values:
         return None
-    config = actuators_config(values)
+    config = by_joint(values)
     actuators = actuators_from_config(model, config)
     stiffness = {}
     for item in actuators.driven:

@@ -28,6 +28,11 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.subscription import Subscription
 from rclpy.waitable import NumberOfEntities
 
+try:
+    from rclpy.event_handler import EventHandler
+except ImportError:  # ROS 2 Humble
+    EventHandler = ()
+
 _KINDS = ('subscription', 'guard', 'timer', 'client', 'service')  # in the order of WaitSet
 
 # Rclpy looks at everything itself once in this time [s].
@@ -248,13 +253,18 @@ class StreamExecutor(SingleThreadedExecutor):
                 self._calls[entity.handle.pointer] = self._other if take is None else take
 
     def _entities(self) -> Iterator[tuple[str, Any]]:
-        """Yield all that there is to wait for, with its kind."""
+        """Yield all that there is to wait for, with its kind.
+
+        Events of the middleware are not: there are several of every topic, each makes every wait
+        longer, and rclpy calls them when it looks at everything.
+        """
         nodes = self.get_nodes()
         yield 'guard', self._change
         for kind in (*_KINDS, 'waitable'):
             for node in nodes:
                 for entity in getattr(node, f'{kind}s'):
-                    yield kind, entity
+                    if not isinstance(entity, EventHandler):
+                        yield kind, entity
 
     def _new_wait_set(self, kinds: list[str]) -> Any:
         """Empty wait set with room for entities of some kinds, and for the waitables."""

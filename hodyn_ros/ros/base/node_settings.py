@@ -21,7 +21,7 @@ from hodyn_ros.ros.base.parameters import (
     family,
     group,
 )
-from hodyn_ros.streams.robot import actuator_problems
+from hodyn_ros.streams.robot import actuator_problems, by_joint
 
 _LIMIT_UNITS = {
     'acceleration': 'rad/s^2 or m/s^2',
@@ -274,7 +274,7 @@ class NodeSettings:
     def contradictions(self) -> list[str]:
         """Values that are valid alone but not together."""
         problems = actuator_problems(self.actuators)
-        for joint, given in _by_joint(self.friction).items():
+        for joint, given in by_joint(self.friction).items():
             try:
                 friction_from_config({joint: given})
             except ModelError as error:
@@ -289,18 +289,11 @@ class NodeSettings:
     def limits_of(self, model: RobotModel) -> MotionLimits:
         """Limits of a model, completed by those of the parameters."""
         # One file of parameters serves a robot with and without its gripper.
-        known = _by_joint(self.limits)
+        known = by_joint(self.limits)
         return motion_limits(
             model, {name: known[name] for name in model.joint_names if name in known}
         )
 
     def friction_laws(self) -> dict[str, FrictionLaw | None]:
         """Friction of the joints that have parameters of it."""
-        return friction_from_config(_by_joint(self.friction))
-
-
-def _by_joint(values: Values) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for joint, key, value in values:
-        found.setdefault(joint, {})[key] = value
-    return found
+        return friction_from_config(by_joint(self.friction))

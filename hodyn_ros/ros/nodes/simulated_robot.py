@@ -46,7 +46,7 @@ from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
 from hodyn_ros.streams.inputs import ELASTIC_STATE
-from hodyn_ros.streams.robot import DESCRIPTION, actuators_config
+from hodyn_ros.streams.robot import DESCRIPTION, by_joint
 from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
 from hodyn_ros.typing import Array
 
@@ -170,8 +170,8 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         model = RobotModel.from_urdf(
             xml, *links, settings.gravity, joint_friction=settings.joint_friction
         )
-        actuators = actuators_from_config(model, actuators_config(settings.actuators))
-        imperfections = Imperfections.from_tables(actuators_config(settings.imperfections))
+        actuators = actuators_from_config(model, by_joint(settings.actuators))
+        imperfections = Imperfections.from_tables(by_joint(settings.imperfections))
         plant = ElasticPlant(
             model,
             actuators,
