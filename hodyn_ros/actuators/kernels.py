@@ -342,6 +342,40 @@ def _is_finite(values: Any) -> Any:
     return good
 
 
+def _fill(W: Any, y: Any, x: Any, row: Any, column: Any, factorial: Any) -> None:
+    """Series y of the derivatives below each other in a column, as far as they go."""
+    for m in range(len(factorial)):
+        W[y, m] = x[row + m, column] / factorial[m]
+
+
+def _write(
+    N: Any,
+    s: Any,
+    c: Any,
+    o: Any,
+    k: Any,
+    j: Any,
+    motor: Any,
+    W: Any,
+    factorial: Any,
+    q: Any,
+    theta: Any,
+    tau: Any,
+    delta: Any,
+) -> None:
+    """Position and torque of motor k of a joint in sample s, and its part of the deflection."""
+    K, R, T = s * (len(q) // N), s * (len(theta) // N), s * (len(tau) // N)
+    turns = k == 0 or c[o + 2] != LEVER
+    for r in range(len(factorial)):
+        x = W[_DEFLECTED + k, r] * factorial[r] if c[o + 2] != RIGID else 0.0
+        theta[R + r, motor] = x + q[K + r, j] if turns else x
+        if turns:  # the mean of both
+            delta[R + r, j] = x if k == 0 else 0.5 * (delta[R + r, j] + x)
+    for r in range(len(tau) // N):
+        held = W[_HELD + k, r] * factorial[r]
+        tau[T + r, motor] = c[o + k] * theta[R + r + 2, motor] + held
+
+
 def _driver(variable: bool) -> Callable[..., int]:
     """Function that computes the drives of a robot, perhaps of variable stiffness among them."""
 
@@ -373,7 +407,7 @@ def _driver(variable: bool) -> Callable[..., int]:
         theta, tau, delta : ndarray, shape (N R, m), (N T, m) and (N R, n)
             Positions and torques of motors, and deflections of joints; written.
         """
-        K, E, R, T = len(q) // N, len(Q) // N, len(theta) // N, len(tau) // N
+        E, R = len(Q) // N, len(theta) // N
         W, factorial = np.zeros((_SERIES, R)), _factorials(R)
         finite, status = _is_finite(q) and _is_finite(Q) and _is_finite(S), 0
         for s in range(N):
@@ -381,32 +415,16 @@ def _driver(variable: bool) -> Callable[..., int]:
             for i in range(len(places)):
                 j, first, o = places[i, 0], places[i, 1], places[i, 2]
                 kind, motors = c[o + 2], 1
-                for m in range(min(E, R)):
-                    W[_HELD, m] = Q[s * E + m, j] / factorial[m]
-                    W[_DEFLECTED, m] = 0.0
+                _fill(W, _HELD, Q, s * E, j, factorial[: min(E, R)])
                 if variable and kind >= PAIR:
-                    for m in range(R):
-                        W[_STIFFNESS, m] = S[s * R + m, count] / factorial[m]
+                    _fill(W, _STIFFNESS, S, s * R, count, factorial)
                     inverse = _pair(c, o + 3, W) if kind == PAIR else _lever(c, o + 3, W)
                     status |= inverse
                     count, motors = count + 1, 2
                 elif kind == SPRING:
                     status |= _bend(c, o + 3, W)
-                turning = motors if kind != LEVER else 1
-                for m in range(R):
-                    mean = 0.0
-                    for k in range(motors):
-                        x = W[_DEFLECTED + k, m] * factorial[m]
-                        mean += x if k < turning else 0.0
-                        theta[s * R + m, first + k] = x + (
-                            q[s * K + m, j] if k < turning else 0.0
-                        )
-                    delta[s * R + m, j] = mean / turning
-                for m in range(T):
-                    for k in range(motors):
-                        held = W[_HELD + k, m] * factorial[m]
-                        moved = theta[s * R + m + 2, first + k]
-                        tau[s * T + m, first + k] = c[o + k] * moved + held
+                for k in range(motors):
+                    _write(N, s, c, o, k, j, first + k, W, factorial, q, theta, tau, delta)
         finite = finite and _is_finite(theta) and _is_finite(tau)
         return status if finite else status | NOT_FINITE
 
@@ -426,6 +444,8 @@ _HELPERS = (
     _lever,
     _is_finite,
     _factorials,
+    _fill,
+    _write,
 )
 
 # Of the arguments: i: matrix of integers, v: vector, m: matrix; capitals: written.

@@ -1,18 +1,19 @@
 """Functions of Python that are plain loops over numbers, as C99 that is C++11 as well.
 
-Translated are numbers, arrays with one or two indices, loops over `range`, conditions and calls;
-anything else is refused with a `NotImplementedError`. A variable lives in the block in which it
-gets its first value, and is a whole number if it is annotated so. Unlike in Python, `/` needs a
-number that is not whole, and `//` two that are and have no sign.
+Translated are numbers, arrays with one or two indices, records of both, loops over `range`,
+conditions and calls; anything else is refused with a `NotImplementedError`. A variable lives in
+the block in which it gets its first value, and is a whole number if it is annotated so. Unlike in
+Python, `/` needs a number that is not whole, and `//` two that are and have no sign.
 """
 
 from __future__ import annotations
 
 import ast
 import math
+import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 _NAMES = {
     'abs': 'fabs',
@@ -38,6 +39,10 @@ _SPELLED_ALIKE = (
     ast.GtE,
     ast.UnaryOp,
     ast.USub,
+    ast.Not,
+    ast.BoolOp,
+    ast.Attribute,
+    ast.NotEq,
     ast.BinOp,
     ast.Add,
     ast.Sub,
@@ -54,18 +59,46 @@ static double larger(double a, double b) {{ return b > a ? b : a; }}
 """
 
 
-def translated(source: str, names: Sequence[str], columns: Mapping[str, str]) -> str:
-    """Static functions in C from those of a module in Python.
+class Surroundings(NamedTuple):
+    """What functions find around them.
+
+    Attributes
+    ----------
+    columns : mapping of str to str
+        Numbers of columns, expressions of C, by the annotations of arrays with two indices.
+    records : mapping of str to mapping of str to tuple of str
+        Shapes of the arrays of structs by their names, by the annotations of pointers to them;
+        an empty one is a number.
+    constant : collection of str
+        Annotations of structs that are only read.
+    sizes : mapping of str to str
+        Sizes in C, by their names in such shapes.
+    known : mapping of str to bool
+        Conditions, as they are written, that hold or do not.
+    elsewhere : mapping of str to str
+        Functions without the first argument that they have in Python, by their names there.
+    """
+
+    columns: Mapping[str, str]
+    records: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+    constant: Collection[str] = ()
+    sizes: Mapping[str, str] = {}
+    known: Mapping[str, bool] = {}
+    elsewhere: Mapping[str, str] = {}
+
+
+def translated(source: str, roots: Sequence[str], around: Surroundings) -> str:
+    """Static functions in C from those of a module in Python, and those that they call.
 
     Parameters
     ----------
     source : str
         Text of the module. Parameters are annotated int, float, Vector, Index (whole numbers), or
-        as an array with two indices, row by row, by a name for which there is a number of columns.
-    names : sequence of str
-        Functions to translate; those that others call come first.
-    columns : mapping of str to str
-        Numbers of columns, expressions of C, by the names of such annotations.
+        by the name of a struct or of an array with two indices, row by row, for which there is a
+        number of columns.
+    roots : sequence of str
+        Functions to translate; those that others call come first in the module.
+    around : Surroundings
 
     Returns
     -------
@@ -77,9 +110,41 @@ def translated(source: str, names: Sequence[str], columns: Mapping[str, str]) ->
     NotImplementedError
         If a function holds what is not translated.
     """
-    module = {node.name: node for node in ast.parse(source).body if hasattr(node, 'name')}
+    tree = _Known(around.known).visit(ast.parse(source))
+    module = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    needed, waiting = set[str](), [*roots]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            calls = (x for x in ast.walk(module[name]) if isinstance(x, ast.Call))
+            called = {ast.unparse(call.func) for call in calls}
+            waiting += (called & module.keys()) - around.elsewhere.keys()
     written: dict[str, list[bool]] = {}
-    return '\n'.join(_Function(module[name], columns, written).text for name in names)
+    names = [name for name in module if name in needed]
+    return '\n'.join(_Function(module[name], around, written).text for name in names)
+
+
+class _Known(ast.NodeTransformer):
+    """Functions without what is not done where some conditions hold or do not."""
+
+    def __init__(self, known: Mapping[str, bool]) -> None:
+        self._known = known
+
+    def visit_If(self, node: ast.If) -> Any:
+        """Statements of one side, if it is known which."""
+        self.generic_visit(node)
+        holds = self._known.get(ast.unparse(node.test))
+        return node if holds is None else node.body if holds else node.orelse
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """Function up to where it certainly returns."""
+        self.generic_visit(node)
+        for i, inner in enumerate(node.body):
+            if isinstance(inner, ast.Return):
+                del node.body[i + 1 :]
+                break
+        return node
 
 
 class _Function(ast.NodeTransformer):
@@ -89,17 +154,40 @@ class _Function(ast.NodeTransformer):
     """
 
     def __init__(
-        self, node: Any, columns: Mapping[str, str], noted: dict[str, list[bool]]
+        self, node: Any, around: Surroundings, noted: dict[str, list[bool]]
     ) -> None:
         kinds = {item.arg: ast.unparse(item.annotation) for item in node.args.args}
+        self._around, self._records = around, {}
         self._columns = {
-            name: columns[kind] for name, kind in kinds.items() if kind in columns
+            name: around.columns[kind]
+            for name, kind in kinds.items()
+            if kind in around.columns
         }
+        for name, kind in kinds.items():
+            for field, shape in around.records.get(kind, {}).items():
+                self._records[f'{name}.{field}'] = f'{name}->{field}'
+                if len(shape) > 1:
+                    self._columns[f'{name}.{field}'] = around.sizes.get(
+                        shape[-1], shape[-1]
+                    )
+            if kind in around.records:
+                self._records |= {f'{name}.{x}': size for x, size in around.sizes.items()}
+                self._columns |= {
+                    x: around.sizes[self._columns[x]]
+                    for x in kinds
+                    if self._columns.get(x) in around.sizes
+                }
         self._noted, self._written = noted, set[str]()
         body = '\n'.join(self._block(node.body, set(kinds)))
+        unused = [f'    (void){x};\n' for x in kinds if not re.search(rf'\b{x}\b', body)]
+        body = ''.join(unused) + body
         noted[node.name] = [name in self._written for name in kinds]
         parameters = []
         for name, kind in kinds.items():
+            if kind in around.records:
+                constant = 'const ' if kind in around.constant else ''
+                parameters.append(f'{constant}{kind} *{name}')
+                continue
             array = '' if name in self._written else 'const '
             number = 'int' if kind in ('int', 'Index') else 'double'
             is_one = kind in ('int', 'float')
@@ -171,8 +259,29 @@ class _Function(ast.NodeTransformer):
         """Names of types and functions."""
         return ast.Name(_NAMES.get(node.id, node.id))
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Array or number of a struct, or a size."""
+        return ast.Name(self._records[ast.unparse(node)])
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """Conditions together; the second one may not be looked at."""
+        sign = ' && ' if isinstance(node.op, ast.And) else ' || '
+        return ast.Name(sign.join(f'({self._spelled(value)})' for value in node.values))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """A negative number, or a condition that does not hold."""
+        if isinstance(node.op, ast.Not):
+            return ast.Name(f'!({self._spelled(node.operand)})')
+        return self.generic_visit(node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Arrays that the function writes are written here."""
+        name = ast.unparse(node.func)
+        if name == 'int':
+            return ast.Name(f'(int)({self._spelled(*node.args)})')
+        if name in self._around.elsewhere:
+            function = ast.Name(self._around.elsewhere[name])
+            node = ast.Call(function, node.args[1:], [])
         for argument, is_written in zip(
             node.args, self._noted.get(ast.unparse(node.func), ())
         ):
@@ -183,6 +292,7 @@ class _Function(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Element of an array, or row of one with two indices."""
         array = ast.unparse(node.value)
+        value = self.visit(node.value)
         if isinstance(node.ctx, ast.Store):
             self._written.add(array)
         if array not in self._columns:
@@ -191,5 +301,5 @@ class _Function(ast.NodeTransformer):
         row, *column = map(self.visit, indices)
         start = ast.BinOp(row, ast.Mult(), ast.Name(self._columns[array]))
         if not column:
-            return ast.BinOp(node.value, ast.Add(), start)
-        return ast.Subscript(node.value, ast.BinOp(start, ast.Add(), *column))
+            return ast.BinOp(value, ast.Add(), start)
+        return ast.Subscript(value, ast.BinOp(start, ast.Add(), *column))

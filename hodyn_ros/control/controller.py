@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,13 +14,15 @@ from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.drives import DriveArrays, RigidDrive, SeriesElastic
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.kernels import prepare
+from hodyn_ros.control import step
 from hodyn_ros.control.law import Command, Law, check_actuators
 from hodyn_ros.control.values import fill, per_joint
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
-from hodyn_ros.engine.engine import unavailable
-from hodyn_ros.errors import ActuatorError, ControlError
+from hodyn_ros.engine.engine import engine_of, unavailable
+from hodyn_ros.engine.joint_friction import friction_laws
+from hodyn_ros.engine.requests import EFFORTS, KernelRequest
+from hodyn_ros.errors import ActuatorError, ControlError, ModelError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -200,6 +204,29 @@ def friction_of(motors: DriveArrays, velocity: Array) -> Array:
     return torque
 
 
+def motor_losses(actuators: Actuators) -> RobotModel:
+    """Robot whose efforts are the friction of the motors: its bodies have no mass.
+
+    Parameters
+    ----------
+    actuators : Actuators
+        With one motor for each joint.
+
+    Raises
+    ------
+    ModelError
+        If a law of friction has no code.
+    """
+    model, laws = actuators.model, {}
+    for item in actuators.driven:
+        if item.actuator.friction_laws[0] is not None:
+            laws[item.name] = item.actuator.friction_laws[0]
+    M, armature = 0.0 * model.M_body, 0.0 * model.armature
+    losses: RobotModel = replace(model, M_body=M, armature=armature, friction=laws)
+    friction_laws(losses)
+    return losses
+
+
 def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
     """Have compiled what the control laws compute with a model and its springs.
 
@@ -214,7 +241,7 @@ def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
         actuators, which takes less time.
     """
     if not unavailable():
-        prepare()
+        step.machine_code()
         kernels.prepare(actuators is None or bool(actuators.variable))
     motion = np.zeros((5, model.n_joints))
     model.warm_up(
@@ -222,3 +249,8 @@ def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
     )
     for rows in (3, 4, 5):
         inverse_dynamics(model, motion[:rows])
+    if actuators is None or not actuators.arrays.friction or unavailable():
+        return
+    if not actuators.variable and model.closure is None:
+        with suppress(ModelError):  # a law of friction of one's own
+            engine_of(motor_losses(actuators)).prepare(KernelRequest(EFFORTS, 3))

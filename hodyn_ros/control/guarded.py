@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from hodyn_ros.control.controller import Controller, friction_of
 from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.law import Command
+from hodyn_ros.control.layouts import GIVEN
 from hodyn_ros.control.observer_controller import GUARDS, ObserverController
-from hodyn_ros.control.values import fill, powers
+from hodyn_ros.control.values import fill
 from hodyn_ros.typing import Array
 
 
@@ -33,6 +34,7 @@ class GuardedController(ObserverController):
     """
 
     estimates = False
+    kind = GIVEN
 
     def __init__(
         self,
@@ -47,17 +49,10 @@ class GuardedController(ObserverController):
             law.actuators, sample_period, torque_limits=limits, delay=delay, guards=guards
         )
         self.law, self.orders = law, law.orders
-        self.lead, self._back = law.lead, powers(-law.lead, len(self._desired))
+        self.lead = law.lead
+        self.design.fill({'lead': law.lead})
         self._speeds: tuple[ArrayLike | None, ArrayLike | None] = None, None
         self.begin()
-
-    @property
-    def _remaining(self) -> Array:
-        return np.zeros_like(self._desired)  # it does not approach: the whole error counts
-
-    def begin(self) -> None:
-        """Begin with what the observer knows; without a torque before, at once."""
-        self._begins = self.observer.acting.size > 0
 
     def evaluate(
         self,
@@ -76,21 +71,17 @@ class GuardedController(ObserverController):
             desired, q, qd, theta, thetad, spring_torque, stiffness, elapsed
         )
 
-    def _demand(
-        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
-    ) -> tuple[Array, Array | float]:
-        (q, theta), joint = self.observer.measured, self.observer.transmission.joint
-        speeds = []
+    def _demand(self, desired: Array, result: Array) -> int:
+        o, w, joint = self.observer.memory, self.observer.work, self.observer.robot.joint
+        speeds, too_fast = [], self.design.too_fast
         for given, known, fastest in zip(
-            self._speeds,
-            self.observer.present,
-            (self.too_fast, self.too_fast[joint]),
+            self._speeds, (o.links[1], o.motors[1]), (too_fast, too_fast[joint])
         ):
-            speed = known[1].copy()
+            speed = known.copy()
             if given is not None:
                 fill(speed, 'velocity', given, may_miss=True)
-            possible = np.abs(speed) <= fastest
-            speeds.append(np.where(possible, speed, known[1]))
+            speeds.append(np.where(np.abs(speed) <= fastest, speed, known))
         qd, thetad = speeds
-        demand = self.law.evaluate(desired, q, qd, theta, thetad).demand
-        return demand, friction_of(self.law.motors, thetad)
+        result[:] = self.law.evaluate(desired, o.q, qd, o.theta, thetad).demand
+        w.friction[:] = friction_of(self.law.motors, thetad)
+        return 0

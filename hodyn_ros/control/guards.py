@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.kernels import outside
-from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.control.values import per_joint
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.robot import RobotModel
@@ -44,25 +43,7 @@ CONTACT = 'max_external_torque'
 
 # Bounds of torques that are not given, by the largest torque of the motors of a joint.
 EXTERNAL, DRIVE = 1.0, 0.5
-# Bandwidth of the law that holds [rad/s], at most this part of the sampling rate; the largest
-# damping by the inertia of a motor and the sample time.
-_HOLDING, _SLOWEST, MOST_DAMPING = 20.0, 0.02, 0.3
-# Largest damping by the inertia of a motor and that bandwidth; resonance from which on the springs
-# are not damped, since a delay that nobody knows would turn it round [rad/s].
-MOST_TURNED, FASTEST_DAMPED = 3.0, 200.0
-# Bandwidths of the speeds of motors and springs that it sees, and of what is left of the torque
-# before; decay of what rings on the springs [rad/s].
-_SPEED, _DEFLECTION, _FADING, _RINGING = 200.0, 400.0, 50.0, 15.0
 AT_REST = 0.05  # rad/s, m/s
-# What the first measurement may be: beyond a position limit [rad, m]; torque of a spring, and
-# difference to that of a sensor, by the torque limit of the motors.
-OUTSIDE, OVERLOAD, CONTRADICTION = 1.0, 2.0, 0.25
-RUN_UP = (
-    0.25  # of v M v at a stop, by which links have been driven that are said to run away
-)
-# Positions one after the other that cannot be true, after which they are taken for true, and the
-# robot is stopped.
-MOST_GATED = 5
 
 
 @dataclass(frozen=True)
@@ -185,16 +166,19 @@ class Bounds:
         BeyondBound or None
             With the name of the bound, the joint, the value and what is expected.
         """
-        found = outside(*self.lowest.shape, self.lowest, self.highest, values)
+        found = outside(len(values), len(self.names), self.lowest, self.highest, values)
         if not found:
             return None
         row, j = divmod(found - 1, len(self.names))
+        return BeyondBound(QUANTITIES[row][1], self.text(row, j, values))
+
+    def text(self, row: int, j: int, values: Array) -> str:
+        """What is beyond a bound, in words: a row of the values (K, n) of joint j."""
         quantity, parameter = QUANTITIES[row]
-        text = (
+        return (
             f'The {quantity} of {self.names[j]} is {values[row, j]:.6g}, expected '
             f'{self.lowest[row, j]:.6g} to {self.highest[row, j]:.6g} ({parameter}).'
         )
-        return BeyondBound(parameter, text)
 
 
 def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) -> Bounds:
@@ -241,96 +225,4 @@ def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) ->
         model.joint_names,
         np.vstack((limits.lower - margin, *(-row for row in symmetric))),
         np.vstack((limits.upper + margin, *symmetric)),
-    )
-
-
-class Holding(NamedTuple):
-    """What the law that holds a robot is made of, see `kernels.hold`; m motors.
-
-    Attributes
-    ----------
-    stiffness : ndarray, shape (m,)
-        Of each motor against the ground, zero where it gives way [N m/rad].
-    damping : ndarray, shape (m,)
-        [N m s/rad]
-    spring_damping : ndarray, shape (m,)
-        Of each motor against its link, zero where there is no spring [N m s/rad].
-    speed_share : float
-        Of a difference that the low pass of the speed takes in a sample.
-    spring_share : float
-        The same for the deflection of the springs.
-    fading : float
-        What remains of the torque before after a sample.
-    """
-
-    stiffness: Array
-    damping: Array
-    spring_damping: Array
-    speed_share: float
-    spring_share: float
-    fading: float
-
-
-def holding_bandwidth(T: float) -> float:
-    """Bandwidth of the law that holds [rad/s].
-
-    Parameters
-    ----------
-    T : float
-        Sample time [s].
-    """
-    return min(_HOLDING, _SLOWEST / T)
-
-
-def ringing_bandwidth(T: float) -> float:
-    """Largest decay of what rings on the springs [1/s].
-
-    Parameters
-    ----------
-    T : float
-        Sample time [s].
-    """
-    return min(_RINGING, _SLOWEST / T)
-
-
-def holding(transmission: Transmission, mass: Array, stiffness: Array, T: float) -> Holding:
-    """Gains of the law that holds a robot.
-
-    Stiffness and damping put both poles of each motor with its link at the bandwidth of
-    `holding_bandwidth`, as far as the sample time permits. Springs are damped less the faster they
-    resonate, and not at all from 200 rad/s on.
-
-    Parameters
-    ----------
-    transmission : Transmission
-    mass : ndarray, shape (n, n)
-        Mass matrix, with the motors of rigid joints.
-    stiffness : ndarray, shape (n,)
-        Of the springs [N m/rad] or [N/m].
-    T : float
-        Sample time [s].
-
-    Returns
-    -------
-    Holding
-        Of the m motors.
-    """
-    t = transmission
-    link = t.turns * np.diagonal(mass)[t.joint]
-    rigid = t.is_elastic[t.joint] == 0.0
-    # The mass matrix has the motors of rigid joints in it.
-    moved = np.where(rigid, link, t.inertia + t.share * link)
-    turned = np.where(rigid, link, t.inertia)
-    w = holding_bandwidth(T)
-    most = np.minimum(MOST_TURNED * w, MOST_DAMPING / T) * turned
-    damping = np.minimum(2.0 * w * moved, most)
-    calm = np.maximum(0.0, 1.0 - t.resonances(mass, stiffness)[t.joint] / FASTEST_DAMPED)
-    speed, deflection = (float(-np.expm1(-w * T)) for w in (_SPEED, _DEFLECTION))
-    return Holding(
-        np.minimum(w**2 * moved, w * damping),
-        damping,
-        np.where(rigid, 0.0, 2.0 * ringing_bandwidth(T) * calm * t.inertia),
-        speed,
-        deflection,
-        float(np.exp(-_FADING * T)),
     )

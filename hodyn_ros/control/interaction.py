@@ -26,32 +26,19 @@ Le Tien et al. 2008, "Friction observer and compensation for control of robots".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.checks import checked_number, exact_poses, finite_array
-from hodyn_ros.control.controller import friction_of
-from hodyn_ros.control.kernels import (
-    after_step,
-    along_motion,
-    dampers,
-    interaction_law,
-    interaction_state,
-    rest_step,
-    rest_torque,
-    torques_ahead,
-    where_it_moves,
-)
+from hodyn_ros.control.kernels import dampers
+from hodyn_ros.control.layouts import BEYOND_RANGE, SPRINGS, TORQUE, WEIGHT
 from hodyn_ros.control.margins import ControllerWithMargins
 from hodyn_ros.control.values import middle_of_range
-from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
-from hodyn_ros.errors import ControlError
+from hodyn_ros.errors import ControlError, DeflectionError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
 from hodyn_ros.kinematics.motions import link_or_tip
 from hodyn_ros.lie import so3
@@ -65,7 +52,6 @@ _RINGING = 0.5  # damping ratio of a motor on its spring, with the links held
 _FASTEST = 0.6  # resonance by the sample time, from which on measurements come too late
 _MOST_DAMPING = 0.8  # of a motor, by its inertia and the sample time
 _MOST_STIFFNESS = 0.6  # by that of the springs
-STEPS = 2  # of Newton's method in a sample
 _SINGULAR = 1e-6  # added to the squares of the singular values of a Jacobian
 _HALF_TURN = 3.0  # rad, from which on the axis of a rotation is found with more care
 
@@ -120,9 +106,10 @@ class InteractionController(ControllerWithMargins):
     damping_ratio, _axes = 0.0, 0  # as many axes of the stiffness as joints
     _given: ArrayLike = 0.0
 
+    kind = SPRINGS
     yields = True
     feeds_torque_back = True
-    _wants = ''  # of the springs, see `c_laws`
+    _follows = _has_code = False  # a wanted motion; in C
 
     def __init__(
         self,
@@ -149,65 +136,43 @@ class InteractionController(ControllerWithMargins):
         middle = middle_of_range(self.model)
         stiffness = t.at(middle, middle).stiffness
         W = t.resonances(mass_matrix(self.model, middle[None])[0], stiffness)
-        self._calm = np.maximum(0.0, 1.0 - W * self.sample_period / _FASTEST)
-        lighter = 1.0 + np.where(self._is_rigid, 0.0, self._calm * (1.0 / share - 1.0))
-        self.gain = lighter if self.feeds_torque_back else np.ones(n)
-        self.felt_inertia = t.inertia / self.gain
-        # Springs are damped no more than those of light motors, so that delays are borne.
-        self._damped_inertia = t.inertia / lighter
-        self.damping, self._motion = _matrix('damping', damping, n), np.zeros(n)
-        self._state, self._forward = np.zeros((5, n)), np.zeros(n)
-        self._work, self._matrices = np.zeros((2, n)), np.zeros((3, n, n))
-        self._see(stiffness)
+        calm = np.maximum(0.0, 1.0 - W * self.sample_period / _FASTEST)
+        lighter = 1.0 + np.where(self._is_rigid, 0.0, calm * (1.0 / share - 1.0))
+        gain = lighter if self.feeds_torque_back else np.ones(n)
+        self.felt_inertia = t.inertia / gain
+        self.damping = _matrix('damping', damping, n)
+        self.compliance = self._compliance(stiffness)
         self._check(middle)
+        is_asked = self._axes or not t.is_linear
+        if self.kind == WEIGHT and self.feeds_torque_back:
+            self.kind = SPRINGS
+        self.design.fill(
+            {
+                'kind': self.kind,
+                'holds': self.feeds_torque_back or self.stiffness.any(),
+                'follows': self._follows,
+                'is_asked': bool(is_asked),
+                'observes_friction': self.observes_friction,
+                'ratio': self.damping_ratio,
+                'springs': self.permitted[1],
+                'felt': self.permitted[2],
+                'dampers': self.damping,
+                'felt_inertia': self.felt_inertia,
+                # Springs are damped no more than those of light motors, so that delays are borne.
+                'damped_inertia': t.inertia / lighter,
+                'gain': gain,
+                'calm': 2.0 * _RINGING * calm,
+            }
+        )
         self.begin()
 
     def added_to(self, code: Code) -> Code:
         """Code of the dynamics and of this law; see `ObserverController.added_to`."""
-        from hodyn_ros.control.c_laws import InteractionGains, with_interaction
+        from hodyn_ros.control.c_code import with_law
 
-        if not self._wants:
+        if not self._has_code:
             return super().added_to(code)
-        gains = InteractionGains(
-            self.feeds_torque_back,
-            self.damping_ratio,
-            self.holds,
-            self.observes_friction,
-            *self.permitted[1:],
-            self.felt_inertia,
-            self.damping,
-            self.gain,
-            self.ringing,
-        )
-        return with_interaction(code, self, gains, self._wants, STEPS)
-
-    def begin(self) -> None:
-        """Begin with what the observer knows; see `ObserverController.begin`."""
-        super().begin()
-        self._rest: Array | None = None
-        self._slow: Array | None = None
-        if not (self.holds or self.observer.acting.size):
-            # What the springs say at first is no torque of a law before.
-            self._begins, self._left[:] = False, 0.0
-
-    @property
-    def holds(self) -> bool:
-        """Whether what hangs on the springs is part of the law, or a stiffness holds the robot."""
-        return self.feeds_torque_back or bool(self.stiffness.any())
-
-    @property
-    def memory(self) -> Array:
-        """As of `ObserverController`; here also the position of rest and the springs' low pass."""
-        parts = [super().memory]
-        parts += [part for part in (self._rest, self._slow) if part is not None]
-        return np.concatenate(parts)
-
-    @memory.setter
-    def memory(self, values: Array) -> None:
-        for part in (self._slow, self._rest):
-            if part is not None:
-                part[:], values = values[-len(part) :], values[: -len(part)]
-        self.observer.memory = values
+        return with_law(code, self)
 
     def _check(self, position: Array) -> None:
         """Refusal of a stiffness or damping that cannot be, where the robot is in a position.
@@ -232,9 +197,7 @@ class InteractionController(ControllerWithMargins):
             )
         mass = mass_matrix(self.model, position[None])[0]
         rigid = mass * np.outer(self._is_rigid, self._is_rigid)
-        moved, D = np.diag(self.felt_inertia) + rigid, np.zeros_like(mass)
-        for row, velocity in zip(D, np.eye(len(position))):  # which is symmetric
-            self._damp(mass, felt, -velocity, row)
+        moved, D = np.diag(self.felt_inertia) + rigid, self._damping(mass, felt)
         D = np.linalg.solve(moved, D) * self.sample_period
         most = np.abs(np.linalg.eigvals(D)).max() / _MOST_DAMPING
         if most > 1.0:
@@ -243,112 +206,36 @@ class InteractionController(ControllerWithMargins):
                 'damping, damping_ratio or stiffness, or take a larger motor_share.'
             )
 
-    def _see(self, stiffness: Array) -> None:
-        """Note the stiffness of the springs, as compliance and as D_s / K [s].
+    def _compliance(self, stiffness: Array) -> Array:
+        """Compliance of springs (n,) of some stiffness; zero for rigid joints."""
+        found: Array = np.where(self._is_rigid, 0.0, 1.0 / (stiffness + self._is_rigid))
+        return found
 
-        Parameters
-        ----------
-        stiffness : ndarray, shape (n,)
-            [N m/rad] or [N/m]; zero for rigid joints.
-        """
-        self.compliance = np.where(self._is_rigid, 0.0, 1.0 / (stiffness + self._is_rigid))
-        ratio = 2.0 * _RINGING * self._calm
-        self.ringing = ratio * np.sqrt(self._damped_inertia * self.compliance)
+    def _rest(self, q: Array, result: Array) -> int:
+        """Torques wanted of springs that rest at q; see `step.wanted_springs`."""
+        w = self.observer.work
+        self.compliance = self._compliance(self.observer.memory.stiffness)
+        torque, stiffness = self._hold(q, w.wanted)
+        self.permitted = share, K_d, K_m = self._possible(stiffness)
+        self.design.springs[:], self.design.felt[:] = K_d, K_m
+        result[:] = share * torque + w.along + w.weight
+        try:
+            w.deflection[:] = self._undamped.arrays.deflections(result[None])[0]
+        except DeflectionError as error:
+            self._text = str(error)
+            return BEYOND_RANGE
+        return 0
 
-    def _demand(
-        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
-    ) -> tuple[Array, Array | float]:
-        observer, n, state = self.observer, self.model.n_joints, self._state
-        t, springs, (links, motors) = (
-            observer.transmission,
-            observer.springs,
-            observer.ahead,
-        )
-        if not t.is_linear:
-            self._see(springs.stiffness)
-        if self._slow is None:
-            self._slow = springs.torque.copy()
-        interaction_state(
-            *(n, self.sample_period, t.is_elastic, springs.torque, springs.rate),
-            *(*observer.present, links, motors, self._slow, state),
-        )
-        wanted, demand, friction = self._wanted(desired), np.empty(n), -motors[3]
-        if not self.observes_friction:
-            friction = friction_of(self.actuators.arrays, state[3])
-            where_it_moves(n, state, friction)
-        interaction_law(n, self.gain, self.ringing, state, wanted, friction, demand)
-        return demand, 0.0 if self.observes_friction else friction
-
-    def _wanted(self, desired: Array) -> Array:
-        """Torques u for motors in a state, without the dampers between links and motors.
-
-        Parameters
-        ----------
-        desired : ndarray, shape (orders, n)
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            [N m] or [N]
-        """
-        if self._rest is None:
-            self._rest = self.observer.ahead[0][0].copy()
-        n, q, position = self.model.n_joints, self._rest, self._state[2]
-        missing, step, wanted = np.empty(n), np.empty(n), np.empty(n)
-        for _ in range(STEPS):
-            weight = gravity_effort(self.model, q[None])[0]
-            torque, stiffness, felt = self._rest_torque(q, desired, weight)
-            deflection = self._undamped.arrays.deflections(torque[None])[0]
-            rest_step(n, self.compliance, felt, position, deflection, q, missing, step)
-        after_step(n, stiffness, step, torque, self._forward, wanted)
-        self._damp(self.observer.mass, felt, self._state[4], wanted)
-        return wanted
-
-    def _rest_torque(
-        self, q: Array, desired: Array, weight: Array
-    ) -> tuple[Array, Array, Array]:
-        """Torques wanted of the springs for links at rest.
-
-        Parameters
-        ----------
-        q : ndarray, shape (n,)
-            Where they rest.
-        desired : ndarray, shape (orders, n)
-        weight : ndarray, shape (n,)
-            At q.
-
-        Returns
-        -------
-        torque : ndarray, shape (n,)
-            [N m] or [N]
-        stiffness, felt : ndarray, shape (n, n)
-            Possible K_d and its K_m [N m/rad] or [N/m].
-        """
-        if not self.observer.transmission.is_linear:
-            self.permitted = self._possible(self.stiffness)
-        _, stiffness, felt = self.permitted
-        torque = np.empty(len(q))
-        rest_torque(len(q), stiffness, desired[0], q, self._motion, weight, torque)
-        return torque, stiffness, felt
-
-    def _damp(self, mass: Array, felt: Array, velocity: Array, wanted: Array) -> None:
-        """Take what dampers need from the torques wanted.
-
-        Parameters
-        ----------
-        mass : ndarray, shape (n, n)
-        felt : ndarray, shape (n, n)
-            K_m.
-        velocity : ndarray, shape (n,)
-            Of the motors against what is wanted.
-        wanted : ndarray, shape (n,)
-            Is changed.
-        """
-        dampers(
-            *(len(mass), self.damping_ratio, self.observer.transmission.is_elastic),
-            *(self.felt_inertia, mass, felt, self.damping, velocity, *self._matrices),
-            *(self._work, wanted),
-        )
+    def _damping(self, mass: Array, felt: Array) -> Array:
+        """All dampers of the motors (n, n), for a mass matrix and K_m."""
+        n, D, (L, A, U) = len(mass), np.zeros_like(mass), np.zeros((3, *mass.shape))
+        elastic = self.observer.transmission.is_elastic
+        for row, velocity in zip(D, -np.eye(n)):  # which is symmetric
+            dampers(
+                *(n, self.damping_ratio, elastic, self.felt_inertia, mass, felt),
+                *(self.damping, velocity, L, A, U, np.zeros((2, n)), row),
+            )
+        return D
 
     def _possible(self, stiffness: Array) -> tuple[float, Array, Array]:
         """What the springs permit of a stiffness K_d.
@@ -411,15 +298,9 @@ class GravityCompensation(InteractionController):
     robots with elastic joints".
     """
 
+    kind = WEIGHT
     follows = feeds_torque_back = False
-    _wants = 'weight'
-
-    def _wanted(self, desired: Array) -> Array:
-        if self.feeds_torque_back:
-            return super()._wanted(desired)
-        wanted: Array = gravity_effort(self.model, self.observer.ahead[0][:1])[0]
-        self._damp(self.observer.mass, self.permitted[2], self._state[4], wanted)
-        return wanted
+    _has_code = True
 
 
 class TorqueControl(InteractionController):
@@ -440,22 +321,16 @@ class TorqueControl(InteractionController):
         friction is compensated as it is observed.
     """
 
+    kind = TORQUE
     orders = 3
     feeds_torque_back = False
-    _wants = 'torque'
+    _has_code = True
 
     def at_rest(self, position: Array) -> Array:
         """Torques that carry the weight of a robot at rest; see `ObserverController.at_rest`."""
-        desired = np.zeros_like(self._desired)
+        desired = super().at_rest(position)
         desired[0] = gravity_effort(self.model, position[None])[0]
         return desired
-
-    def _wanted(self, desired: Array) -> Array:
-        n = self.model.n_joints
-        wanted = np.empty(n)
-        torques_ahead(n, self.felt_inertia, self.compliance, self.ringing, desired, wanted)
-        self._damp(self.observer.mass, self.permitted[2], self._state[4], wanted)
-        return wanted
 
 
 class JointImpedance(InteractionController):
@@ -474,7 +349,7 @@ class JointImpedance(InteractionController):
         1 for critical damping; of that, the springs permit 0.5 if K_d = K / 4.
     """
 
-    _wants = 'motion'
+    _follows = _has_code = True
 
     def __init__(
         self,
@@ -488,16 +363,6 @@ class JointImpedance(InteractionController):
         ratio = checked_number('The damping_ratio', damping_ratio, ControlError, least=0.0)
         self.damping_ratio, self._given = ratio, stiffness
         super().__init__(actuators, sample_period, **options)
-
-    def _wanted(self, desired: Array) -> Array:
-        effort = inverse_dynamics(self.model, desired)
-        motion = motor_motion(self._undamped, desired, effort).position
-        self._motion = effort[0] - gravity_effort(self.model, desired[:1])[0]
-        along_motion(
-            *(self.model.n_joints, self.sample_period, self.felt_inertia, self.ringing),
-            *(motion, effort, self._state, self._forward),
-        )
-        return super()._wanted(desired)
 
 
 class CartesianImpedance(JointImpedance):
@@ -520,7 +385,7 @@ class CartesianImpedance(JointImpedance):
         Towards the wanted positions of the joints [N m/rad] or [N/m].
     """
 
-    _axes, _wants = 6, ''
+    _axes, _has_code = 6, False
 
     def __init__(
         self,
@@ -589,13 +454,6 @@ class CartesianImpedance(JointImpedance):
         N = np.eye(n) - J.T @ np.linalg.solve(J @ J.T + _SINGULAR * np.eye(6), J)
         free = N @ self._nullspace @ N
         return free @ way - E.T @ (self.stiffness @ e), E.T @ self.stiffness @ E + free
-
-    def _rest_torque(
-        self, q: Array, desired: Array, weight: Array
-    ) -> tuple[Array, Array, Array]:
-        torque, stiffness = self._hold(q, desired)
-        share, stiffness, felt = self._possible(stiffness)
-        return share * torque + self._motion + weight, stiffness, felt
 
     def _at_link(self) -> LinkMotion:
         return forward_kinematics(self.model, self._moved, self._link, 'hybrid')

@@ -1,11 +1,11 @@
 """Equations of the observer and the laws, as loops over joints and motors.
 
-Numba compiles them, and `hodyn_ros.codegen` translates the same text to C99: they use numbers,
-arrays, loops and conditions only. `n` joints and `m` motors; arrays with two indices have a row a
-quantity and a column a joint or a motor. Rows of `links`: position, velocity, torque that the
-model lacks, the same behind its low pass, acceleration. Rows of `motors`: position, velocity,
-torque that the model lacks, the same behind its low pass. Source of the equations: `observer`,
-`tracking` and `interaction`.
+`step.machine_code` compiles them, and `hodyn_ros.codegen` translates the same text to C99: they
+use numbers, arrays, loops and conditions only. `n` joints and `m` motors; arrays with two indices
+have a row a quantity and a column a joint or a motor. Rows of `links`: position, velocity, torque
+that the model lacks, the same behind its low pass, acceleration. Rows of `motors`: position,
+velocity, torque that the model lacks, the same behind its low pass. Source of the equations:
+`observer`, `tracking` and `interaction`.
 
 Kernels that do not say otherwise mean by
 
@@ -35,14 +35,11 @@ links, motors : ndarray, shape (5, n) and (4, m)
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import exp, floor, isfinite, pi, sqrt
+from math import exp, floor, pi, sqrt
 from typing import Any
 
 from numpy import float64
 from numpy.typing import NDArray
-
-from hodyn_ros.resources import compiled_function
 
 Vector = NDArray[float64]
 Matrix = NDArray[float64]
@@ -52,46 +49,6 @@ MotorMatrix = NDArray[float64]
 Index = NDArray[Any]
 
 
-_kernels: list[Any] = []
-
-
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    _kernels.append(compiled_function(function, None))
-    return _kernels[-1]  # type: ignore[no-any-return]
-
-
-def prepare() -> None:
-    """Compile all kernels now, not each when it is first called.
-
-    There has to be a compiler, see `engine.unavailable`.
-    """
-    from numba import types
-
-    vector, matrix = (types.Array(types.float64, dimensions, 'C') for dimensions in (1, 2))
-    kinds = {
-        'int': types.int64,
-        'float': types.float64,
-        'Index': types.Array(types.int64, 1, 'C', readonly=True),
-        'Vector': vector,
-        **dict.fromkeys(('Matrix', 'MotorMatrix'), matrix),
-    }
-    for kernel in _kernels:
-        names = [name for what, name in kernel.__annotations__.items() if what != 'return']
-        kernel.compile(tuple(kinds[name] for name in names))
-    # Of a caller, who may give what must not be written.
-    all_finite.compile((types.Array(types.float64, 1, 'C', readonly=True),))  # type: ignore[attr-defined]
-
-
-@_compiled
-def all_finite(values: Vector) -> bool:
-    """Whether no value is NaN or infinite."""
-    for value in values:  # noqa: SIM110
-        if not isfinite(value):
-            return False
-    return True
-
-
-@_compiled
 def limit(n: int, most: Vector, demand: Vector, torque: Vector) -> int:
     """Torques within what motors can give, and how many of those demanded are beyond it.
 
@@ -114,7 +71,6 @@ def limit(n: int, most: Vector, demand: Vector, torque: Vector) -> int:
     return count
 
 
-@_compiled
 def factorise(n: int, M: Matrix, L: Matrix) -> int:
     """Lower factor L of M = L L^T; the number of the first column that has none, or zero.
 
@@ -140,7 +96,6 @@ def factorise(n: int, M: Matrix, L: Matrix) -> int:
     return 0
 
 
-@_compiled
 def solve(n: int, L: Matrix, x: Vector) -> None:
     """Replace x by the solution of L L^T y = x.
 
@@ -165,7 +120,6 @@ def solve(n: int, L: Matrix, x: Vector) -> None:
         x[j] = s / L[j, j]
 
 
-@_compiled
 def observe(
     n: int,
     m: int,
@@ -237,7 +191,6 @@ def observe(
             motors[2, i], motors[3, i] = 0.0, 0.0
 
 
-@_compiled
 def carry_forward(
     n: int,
     m: int,
@@ -268,8 +221,8 @@ def carry_forward(
     ----------
     samples, substeps : int
         How many, and steps in each of them.
-    applied : ndarray, shape (samples, m)
-        Motor torques, without friction [N m] or [N].
+    applied : ndarray, shape (1 + samples, m)
+        Motor torques from the sample before on, without friction [N m] or [N].
     """
     h = T / substeps
     for step in range(samples * substeps):
@@ -279,7 +232,7 @@ def carry_forward(
         for i in range(m):
             motors[0, i] += 0.5 * h * motors[1, i]
             j: int = joint[i]
-            acts = applied[step // substeps, i]
+            acts = applied[1 + step // substeps, i]
             if is_elastic[j] > 0.0:
                 change = rate[i] * (
                     motors[0, i] - theta[i] - turns[i] * (links[0, j] - q[j])
@@ -296,7 +249,6 @@ def carry_forward(
             motors[0, i] += 0.5 * h * motors[1, i]
 
 
-@_compiled
 def tracking_law(
     n: int,
     m: int,
@@ -368,7 +320,6 @@ def tracking_law(
         demand[i] = feed_forward[i] + share[i] * work[7, joint[i]] - motors[3, i]
 
 
-@_compiled
 def approach(n: int, T: float, p: float, distance: Matrix) -> float:
     """Advance a distance and its derivatives by a sample; return the largest of them.
 
@@ -407,7 +358,6 @@ def approach(n: int, T: float, p: float, distance: Matrix) -> float:
     return largest
 
 
-@_compiled
 def approach_pole(
     n: int, fastest: float, speed: Vector, acceleration: Vector, distance: Matrix
 ) -> float:
@@ -436,7 +386,6 @@ def approach_pole(
     return p
 
 
-@_compiled
 def gate(
     n: int, T: float, reach: Vector, expected: Matrix, since: Vector, values: Vector
 ) -> int:
@@ -468,12 +417,13 @@ def gate(
     return count
 
 
-@_compiled
 def watch(
     m: int,
     T: float,
     forget: float,
     slow: float,
+    joint: Index,
+    is_single: Vector,
     inertia: Vector,
     gains: MotorMatrix,
     applied: Vector,
@@ -497,78 +447,46 @@ def watch(
     mean square of what that leaves.
     """
     for i in range(m):
-        speed, rising = motors[1, i], load[i] - before[3, i]
-        before[3, i] += slow * rising
-        before[4, i] += 0.1 * slow * (rising * rising - before[4, i])
-        explains[0, i] = before[0, i] - applied[i]
-        explains[1, i] = speed
-        explains[2, i] = speed / sqrt(speed * speed + 4e-4)
-        explains[3, i] = inertia[i] * (speed - before[1, i]) / T
-        explains[4, i] = load[i]
-        explains[5, i] = rising / sqrt(rising * rising + 0.1 * before[4, i] + 1e-12)
-        explains[6, i] = 1.0
-        before[0, i], before[1, i] = applied[i], speed
-        for k in range(6):
-            a = shadow[3 * k + 2, i] - explains[k, i] / inertia[i]
-            shadow[3 * k, i] += T * shadow[3 * k + 1, i] + 0.5 * T * T * a
-            shadow[3 * k + 1, i] += T * a
-            e = -shadow[3 * k, i]
-            for row in range(3):
-                shadow[3 * k + row, i] += gains[row, i] * e
-            explains[k, i] = inertia[i] * shadow[3 * k + 2, i]
-        before[2, i] += T
-        if abs(speed) < 0.02:
-            before[2, i] = 0.0
-        if before[2, i] > 0.01:
-            left = motors[2, i]
-            for k in range(7):
-                left -= found[k, i] * explains[k, i]
-                for j in range(7):
-                    product = explains[k, i] * explains[j, i]
-                    sums[7 * k + j, i] = forget * sums[7 * k + j, i] + product
-                sums[49 + k, i] = forget * sums[49 + k, i] + explains[k, i] * motors[2, i]
-            found[7, i] += slow * (left - found[7, i])
-            sums[56, i] = forget * sums[56, i] + 1.0
-            sums[57, i] = forget * sums[57, i] + motors[2, i] * motors[2, i]
-            sums[58, i] += left * left
-            sums[59, i] += found[7, i] * found[7, i]
+        if is_single[joint[i]] > 0.0:
+            speed, rising = motors[1, i], load[i] - before[3, i]
+            before[3, i] += slow * rising
+            before[4, i] += 0.1 * slow * (rising * rising - before[4, i])
+            explains[0, i] = before[0, i] - applied[i]
+            explains[1, i] = speed
+            explains[2, i] = speed / sqrt(speed * speed + 4e-4)
+            explains[3, i] = inertia[i] * (speed - before[1, i]) / T
+            explains[4, i] = load[i]
+            explains[5, i] = rising / sqrt(rising * rising + 0.1 * before[4, i] + 1e-12)
+            explains[6, i] = 1.0
+            before[0, i], before[1, i] = applied[i], speed
+            for k in range(6):
+                a = shadow[3 * k + 2, i] - explains[k, i] / inertia[i]
+                shadow[3 * k, i] += T * shadow[3 * k + 1, i] + 0.5 * T * T * a
+                shadow[3 * k + 1, i] += T * a
+                e = -shadow[3 * k, i]
+                for row in range(3):
+                    shadow[3 * k + row, i] += gains[row, i] * e
+                explains[k, i] = inertia[i] * shadow[3 * k + 2, i]
+            before[2, i] += T
+            if abs(speed) < 0.02:
+                before[2, i] = 0.0
+            if before[2, i] > 0.01:
+                left = motors[2, i]
+                for k in range(7):
+                    left -= found[k, i] * explains[k, i]
+                    for j in range(7):
+                        product = explains[k, i] * explains[j, i]
+                        sums[7 * k + j, i] = forget * sums[7 * k + j, i] + product
+                    sums[49 + k, i] = (
+                        forget * sums[49 + k, i] + explains[k, i] * motors[2, i]
+                    )
+                found[7, i] += slow * (left - found[7, i])
+                sums[56, i] = forget * sums[56, i] + 1.0
+                sums[57, i] = forget * sums[57, i] + motors[2, i] * motors[2, i]
+                sums[58, i] += left * left
+                sums[59, i] += found[7, i] * found[7, i]
 
 
-@_compiled
-def roughness(
-    n: int, forget: float, values: Vector, counts: Vector, rows: Matrix, sums: Matrix
-) -> None:
-    """Add the squares of fifth differences of values, weighted by `forget`^k, to `sums`.
-
-    Slow motions leave nothing of them; white noise has 252 times its variance. Values count from
-    the sixth in a row on.
-
-    Parameters
-    ----------
-    n : int
-    forget : float
-        Weight of what was before, in a sample.
-    values : ndarray, shape (n,)
-    counts : ndarray, shape (n,)
-        How many came in a row; is changed.
-    rows : ndarray, shape (5, n)
-        Differences of order 0 to 4 of the values before; is changed.
-    sums : ndarray, shape (2, n)
-        Squares and weights; is changed.
-    """
-    for i in range(n):
-        change = values[i]
-        for k in range(5):
-            last = rows[k, i]
-            rows[k, i] = change
-            change -= last
-        counts[i] += 1.0
-        if counts[i] > 5.0:
-            sums[0, i] = forget * sums[0, i] + change * change
-            sums[1, i] = forget * sums[1, i] + 1.0
-
-
-@_compiled
 def outside(rows: int, n: int, lowest: Matrix, highest: Matrix, values: Matrix) -> int:
     """Number of the first value (rows, n), from one on, beyond its bounds or NaN; zero: none."""
     for k in range(rows):
@@ -582,7 +500,6 @@ def outside(rows: int, n: int, lowest: Matrix, highest: Matrix, values: Matrix) 
     return 0
 
 
-@_compiled
 def passed(
     n: int,
     T: float,
@@ -638,7 +555,6 @@ def passed(
     return 1.0
 
 
-@_compiled
 def doubt(
     m: int,
     T: float,
@@ -701,7 +617,6 @@ def doubt(
                     doubted[i] = is_elastic[joint[i]]
 
 
-@_compiled
 def hold(
     m: int,
     T: float,
@@ -778,7 +693,6 @@ def hold(
     return power
 
 
-@_compiled
 def interaction_state(
     n: int,
     T: float,
@@ -828,7 +742,6 @@ def interaction_state(
         state[4, i] = state[3, i]
 
 
-@_compiled
 def along_motion(
     n: int,
     T: float,
@@ -860,7 +773,6 @@ def along_motion(
         state[4, i] -= motion[1, i] - 0.5 * T * motion[2, i]
 
 
-@_compiled
 def rest_torque(
     n: int,
     stiffness: Matrix,
@@ -877,7 +789,6 @@ def rest_torque(
             torque[i] += stiffness[i, k] * (goal[k] - q[k])
 
 
-@_compiled
 def rest_step(
     n: int,
     compliance: Vector,
@@ -914,7 +825,6 @@ def rest_step(
         q[i] += step[i]
 
 
-@_compiled
 def after_step(
     n: int, stiffness: Matrix, step: Vector, torque: Vector, forward: Vector, wanted: Vector
 ) -> None:
@@ -925,7 +835,6 @@ def after_step(
             wanted[i] -= stiffness[i, k] * step[k]
 
 
-@_compiled
 def eigenvectors(n: int, A: Matrix, U: Matrix) -> None:
     """Columns U of eigenvectors of a symmetric matrix, whose diagonal becomes the eigenvalues.
 
@@ -966,7 +875,6 @@ def eigenvectors(n: int, A: Matrix, U: Matrix) -> None:
                     A[i, j], A[j, i] = 0.0, 0.0
 
 
-@_compiled
 def by_inertia(n: int, L: Matrix, felt: Matrix, A: Matrix) -> None:
     """Stiffness L^-1 K_m L^-T in coordinates in which the inertia L L^T is one."""
     for i in range(n):
@@ -986,7 +894,6 @@ def by_inertia(n: int, L: Matrix, felt: Matrix, A: Matrix) -> None:
             A[j, i] = A[i, j]
 
 
-@_compiled
 def dampers(
     n: int,
     ratio: float,
@@ -1055,7 +962,6 @@ def dampers(
                 torque[i] -= L[i, k] * work[0, k]
 
 
-@_compiled
 def torques_ahead(
     n: int,
     inertia: Vector,
@@ -1070,14 +976,12 @@ def torques_ahead(
         wanted[i] += inertia[i] * compliance[i] * desired[2, i]
 
 
-@_compiled
 def where_it_moves(n: int, state: Matrix, friction: Vector) -> None:
     """Take less of a known friction of motors that crawl, slower than 0.01 rad/s or m/s."""
     for i in range(n):
         friction[i] *= min(1.0, abs(state[3, i]) / 0.01)
 
 
-@_compiled
 def interaction_law(
     n: int,
     gain: Vector,

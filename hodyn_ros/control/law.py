@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.control.kernels import all_finite, limit
+from hodyn_ros.control.kernels import limit
 from hodyn_ros.errors import ControlError, MotionError
 from hodyn_ros.typing import Array
 
@@ -185,7 +185,7 @@ class Law(ABC):
         MotionError
             If one of them is not finite.
         """
-        if not all_finite(demand):
+        if not np.isfinite(demand).all():
             i = int(np.argmin(np.isfinite(demand)))
             raise MotionError(
                 f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '

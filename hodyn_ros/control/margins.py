@@ -210,8 +210,9 @@ def _unbounded(controller: ObserverController) -> ObserverController:
     shared = controller.model, controller.actuators
     law = deepcopy(controller, {id(each): each for each in shared})
     law.guards = law.bounds = None
-    law.reset()
+    law.design.fill({'guarded': 0.0})
     law.limit(np.full(len(law.torque_limits), np.inf))
+    law.reset()
     return law
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,32 +13,32 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.drives import SeriesElastic
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.guards import (
-    AT_REST,
-    CONTACT,
-    CONTRADICTION,
-    MOST_GATED,
-    OUTSIDE,
-    OVERLOAD,
-    QUANTITIES,
-    RUN_UP,
-    BeyondBound,
-    Bounds,
-    Guards,
-    bounds_of,
-    holding,
-)
-from hodyn_ros.control.kernels import (
-    hold,
-)
+from hodyn_ros.control import step
+from hodyn_ros.control.controller import friction_of
+from hodyn_ros.control.guards import BOUNDS, QUANTITIES, Guards, bounds_of
 from hodyn_ros.control.law import FOLLOWING, STOPPED, Command, Law
-from hodyn_ros.control.observer import MOST_FOUND, ObservedState, StateObserver
+from hodyn_ros.control.layouts import (
+    BEYOND_RANGE,
+    DESIGN,
+    GAP,
+    IMPLAUSIBLE,
+    MEASUREMENTS,
+    MEMORY,
+    REPEATED,
+    RUNAWAY,
+    SATURATION,
+    SILENCE,
+    SPRING_RANGE,
+    TRACKING,
+)
+from hodyn_ros.control.observer import ObservedState, StateObserver
+from hodyn_ros.control.records import Record
+from hodyn_ros.control.robot_code import DEMAND, MOTORS, REST, Calls
 from hodyn_ros.control.stiffness import possible_stiffness
-from hodyn_ros.control.values import fill, per_joint, powers
+from hodyn_ros.control.values import fill, per_joint
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.matrices import gravity_effort
-from hodyn_ros.errors import ControlError, DeflectionError
+from hodyn_ros.errors import ControlError, DeflectionError, MotionError
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -48,22 +47,25 @@ if TYPE_CHECKING:
 _BANDWIDTH, _MOST_BANDWIDTH = 0.05, 0.2  # by the sample time
 _EQUAL = 1e-3  # share by which a stiffness may be another one before it is said
 GUARDS = Guards()
-REPEATED = (
+REPEATEDLY = (
     'The measurement is the same as before, though the robot moves: was the law called twice in a '
     'sample period? The torque stays.'
 )
-SILENT = (
-    f'{MOST_GATED} measurements one after the other are the same, though the robot moves: the '
-    'motors carry the weight alone, and brakes must close.'
+_BRAKES = 'the motors carry the weight alone, and brakes must close.'
+_LOOKS_AGAIN = 0.1  # s, at the delay
+# Of the bandwidth, with which goes what is left of the torque of the law before.
+_FADING = 0.25
+# Bandwidth of the law that holds and decay of what rings on the springs [rad/s], at most this part
+# of the sampling rate.
+_HOLDING, _RINGING, _SLOWEST = 20.0, 15.0, 0.02
+# Bandwidths of the speeds of motors and springs that it sees, and of what is left of the torque
+# before [rad/s].
+_SPEED, _DEFLECTION, _FADING_HELD = 200.0, 400.0, 50.0
+OUTSIDE = (
+    1.0  # rad, m beyond a position limit, from where on a first position cannot be true
 )
-RUNAWAY = (
-    'The links have run away behind the stop: the motors carry the weight alone, and brakes must '
-    'close.'
-)
-_LOOKS_AGAIN = 0.1  # s, at delay and noise
-_FADING = (
-    0.25  # of the bandwidth, with which goes what is left of the torque of the law before
-)
+# Bounds by the reasons of a stop.
+_BOUNDS = ('', *BOUNDS, '', '', 'measurements', '', '')
 
 
 class ObserverController(Law):
@@ -100,6 +102,8 @@ class ObserverController(Law):
     lead : float
         The delay and half a sample [s]; see `Law`.
     observer : StateObserver
+    design, own : Record
+        Constants of the law, and what it remembers; see `layouts`.
 
     Raises
     ------
@@ -108,6 +112,7 @@ class ObserverController(Law):
     """
 
     estimates = True
+    kind = TRACKING
 
     def __init__(
         self,
@@ -134,56 +139,111 @@ class ObserverController(Law):
         self._undamped = without_dampers(actuators)
         self.resolution = _steps(actuators, resolution)
         self.observer = observer or StateObserver(actuators, T, bandwidth, delay)
-        self.bandwidth = bandwidth
-        self.sample_period = T
+        sizes = self.model.n_joints, actuators.n_motors, self.observer.delay_samples
+        self.design, self.own = Record(DESIGN, *sizes), Record(MEMORY, *sizes)
+        self.calls: Calls | None = None
+        self.bandwidth, self.sample_period = bandwidth, T
         self.lead = (self.observer.delay_samples + 0.5) * T
         given = _efforts(actuators) if torque_limits is None else torque_limits
         self.limit(per_joint('torque_limits', given, actuators.n_motors, np.inf))
-        self._desired = np.empty((self.orders, self.model.n_joints))
-        self._back = powers(-self.lead, self.orders)
-        t = self.observer.transmission
-        limits, self.guards = self.model.limits.velocity, guards
-        self.fastest = np.where(limits > 0.0, limits, np.inf)
+        limits, self.guards = self.model.limits, guards
+        fastest = np.where(limits.velocity > 0.0, limits.velocity, np.inf)
         if observer is None:
-            self.observer.expect(self.fastest, self.torque_limits)
-        if self.resolution is not None:
-            self.observer.watch.told = self.resolution / np.sqrt(12.0)
-        self._looks, self._doubt = 0, ''
-        self._measured_names = [
-            *(f'joint {name!r}' for name in self.model.joint_names),
-            *(f'motor {name!r}' for name in actuators.motor_names),
-        ]
+            self.observer.expect(fastest, self.torque_limits)
+        self._looks, self._doubt, self._remark = 0, '', ''
+        self._stiffness = dict[str, float]()
+        self._wanted: Mapping[str, ArrayLike] | None = None
+        self._text = ''
+        kept, t = guards or GUARDS, self.observer.transmission
+        floats = [float(kept.floats(bound)) for bound in _BOUNDS]
+        if t.is_variable and any(floats):
+            raise ControlError(
+                'A reaction of the guards is float, expected hold: without a stiffness motors of '
+                'variable stiffness would drift apart.'
+            )
+        holding = min(_HOLDING, _SLOWEST / T)
+        self.design.fill(
+            {
+                'kind': self.kind,
+                'guarded': guards is not None,
+                'yields': self.yields,
+                'bandwidth': bandwidth,
+                'fading': np.exp(-_FADING * bandwidth * T),
+                'lead': self.lead,
+                **{name: getattr(kept, name) for name in _OF_GUARDS},
+                'holding': holding,
+                'ringing': min(_RINGING, _SLOWEST / T),
+                'speed_share': -np.expm1(-_SPEED * T),
+                'spring_share': -np.expm1(-_DEFLECTION * T),
+                'hold_fading': np.exp(-_FADING_HELD * T),
+                'lower': limits.lower - OUTSIDE,
+                'upper': limits.upper + OUTSIDE,
+                'speed': fastest,
+                'too_fast': (1.0 + kept.velocity_margin) * fastest,
+                'floats': floats,
+                'lowest': -np.inf,
+                'highest': np.inf,
+            }
+        )
         self.bounds = None
         if guards is not None:
-            self.bounds = bounds_of(self.model, guards, self._limit, self.yields)
-            if t.is_variable and any(map(guards.floats, guards.reactions)):
-                raise ControlError(
-                    'A reaction of the guards is float, expected hold: without a stiffness motors '
-                    'of variable stiffness would drift apart.'
-                )
-        self.holding = holding(
-            t, np.eye(self.model.n_joints), np.zeros(self.model.n_joints), T
-        )
-        self._beyond, self._limited_for = 0, 0.0
-        self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
-        self._driven, self._runaway, self._repeated = 0.0, '', 0
-        margin = (guards or GUARDS).velocity_margin
-        self.too_fast = (1.0 + margin) * self.fastest
-        self._last: Command | None = None
-        self._moves = self._floats = False
-        self._remark, self._stiffness = '', dict[str, float]()
-        self._on_links = t.is_elastic[t.joint] == 0.0
-        self._begins, self._left = True, np.zeros(actuators.n_motors)
-        self.fading = np.exp(-_FADING * bandwidth * T)
+            torque = self.design.joint_limit
+            self.bounds = bounds_of(self.model, guards, torque, self.yields)
+            self.design.fill({x: getattr(self.bounds, x) for x in ('lowest', 'highest')})
+        self.own.culprit[:] = -1.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), 'calls': None}  # which are those of this memory
 
     def limit(self, torque: Array) -> None:
         """Bound the torques of the motors, and know those of the joints; see `Law.limit`."""
         super().limit(torque)
         t = self.observer.transmission
         turning = np.where(t.turns > 0.0, torque, 0.0)
-        self._limit: Array = np.bincount(t.joint, turning, self.model.n_joints).astype(
-            float
-        )
+        of_joints = np.bincount(t.joint, turning, self.model.n_joints)
+        self.design.fill({'limit': torque, 'joint_limit': of_joints})
+
+    @property
+    def too_fast(self) -> Array:
+        """Speeds (n,) that the guards do not allow [rad/s, m/s]; infinite where they all are."""
+        speeds: Array = self.design.too_fast
+        return speeds
+
+    def _run(self, what: int, **numbers: float) -> int:
+        """Do something of a sample; see `StateObserver.run`."""
+        if self.calls is None:
+            n, m = self.model.n_joints, len(self.torque_limits)
+            self.calls = Calls(self.design.calls)
+            self.calls.answer(MOTORS, self._move_motors, (5, n), (3, m))
+            self.calls.answer(REST, self._rest, (n,), (n,))
+            self.calls.answer(DEMAND, self._demand, (5, n), (m,))
+            self._places = self.observer.places(self.design, self.own)
+        status = self.observer.run(what, self._places, self.design, self.own, **numbers)
+        if self.calls.error is not None:
+            error, self.calls.error = self.calls.error, None
+            raise error
+        return status
+
+    def _move_motors(self, wanted: Array, result: Array) -> int:
+        """Motors on springs that are no lines, for a wanted motion; see `step.motors_of`."""
+        w = self.observer.work
+        taken, self._remark = self._followable(self._wanted, w.effort)
+        try:
+            motion = motor_motion(self._undamped, wanted, w.effort, stiffness=taken)
+        except DeflectionError as error:
+            self._text = str(error)
+            return BEYOND_RANGE
+        result[:], w.feed_forward[:] = motion.position[:3], motion.torque[0]
+        w.friction[:] = friction_of(self.actuators.arrays, motion.position[1])
+        return 0
+
+    def _rest(self, q: Array, result: Array) -> int:
+        """Torques wanted of springs at rest, where Python computes them."""
+        raise NotImplementedError
+
+    def _demand(self, desired: Array, result: Array) -> int:
+        """Torques without limits, where Python computes them."""
+        raise NotImplementedError
 
     def evaluate(
         self,
@@ -232,173 +292,117 @@ class ObserverController(Law):
         ControlError
             If the first measurement cannot be one of this robot in rad, m, N m and N.
         """
-        fill(self._desired, 'desired', desired)
-        if elapsed is not None and not elapsed > 0.0 and self._last is not None:
+        observer, w, own = self.observer, self.observer.work, self.own
+        rows = w.desired[: self.orders]
+        fill(rows, 'desired', desired)
+        if elapsed is not None and not elapsed > 0.0 and observer.memory.running[0]:
             text = f'elapsed is {elapsed!r} s, expected a positive time: the torque stays.'
-            return self._last._replace(reason=text)
-        moved, self._moves = self._moves, bool(self._desired[1:].any())
-        gap = self._behind_gap(elapsed)
-        self._observe(q, qd, theta, thetad, spring_torque, elapsed)
-        gap = self._behind_missed(q, theta, spring_torque, elapsed) or gap
-        if self._is_repeated() and self._last is not None:
-            return self._last._replace(reason=self.reason or REPEATED)
-        if self.bounds is not None and self.state == FOLLOWING:
-            lost = self._lost(q, theta) if self.observer.is_gating else ''
-            self._judge(self.bounds, lost, gap if moved or self._moves else '')
-        if self.state == STOPPED:
-            self.reason = self._stands or self._runaway or self.reason
-            self._last = self._held()
-        else:
-            self._last = self._with_doubt(self._followed(stiffness))
-        return self._last
+            return self._command(text)
+        observer.give(q, qd, theta, thetad, spring_torque)
+        w.acceleration[:] = rows[2] if self.orders == 5 else 0.0
+        T = self.sample_period if elapsed is None else elapsed
+        checked_number('elapsed', T, MotionError, above=0.0, unit='s')
+        self._wanted, was_stopped = stiffness, own.reason[0]
+        status = self._run(step.STEP, elapsed=T)
+        if status == REPEATED:
+            return self._command(self.reason or REPEATEDLY)
+        if status:
+            self._refuse(status)
+        if own.reason[0]:
+            self._note_reason(was_stopped, elapsed)
+            return self._command(self.reason)
+        return self._command('', self._remark or self._seen())
 
-    def _behind_gap(self, elapsed: float | None) -> str:
-        """Begin anew behind a gap that is too long; say how long it was, or nothing."""
-        if self.guards is None or elapsed is None or not elapsed > self.guards.max_gap:
-            return ''
-        self.observer.forget()
-        self.begin()
-        return (
-            f'While it moved, no measurement was answered for {elapsed:.3g} s (max_gap): none '
-            'came, or the controller was held up.'
+    def _command(self, reason: str, remark: str = '') -> Command:
+        """Latest torques, with what is said of them."""
+        torque = self.observer.memory.acting.copy()
+        demand = torque.copy() if reason else self.observer.work.demand.copy()
+        return Command(torque, demand, reason, remark)
+
+    def _refuse(self, status: int) -> None:
+        """Error about what is wrong with a measurement or its answer."""
+        observer, w = self.observer, self.observer.work
+        if status == IMPLAUSIBLE:
+            observer.memory.running[0] = 0.0
+            raise ControlError(self._implausible())
+        if status == BEYOND_RANGE:
+            raise DeflectionError(self._beyond_range())
+        observer.refuse(status)
+        i = int(np.argmin(np.isfinite(w.demand)))
+        raise MotionError(
+            f'The torque of motor {self.actuators.motor_names[i]!r} would be {w.demand[i]}: the '
+            'reference or the state is out of range.'
         )
 
-    def _behind_missed(
-        self,
-        q: ArrayLike,
-        theta: ArrayLike,
-        spring_torque: ArrayLike | None,
-        elapsed: float | None,
-    ) -> str:
-        """Begin anew behind samples that nobody told of, if too many; say so, or nothing."""
-        if self.guards is None or self.observer.passed <= MOST_FOUND:
-            return ''
-        gap = f'{_missed(self.observer)} (max_gap)'
-        self.observer.forget()
-        self.begin()
-        self._observe(q, None, theta, None, spring_torque, elapsed)
-        return gap
+    def _beyond_range(self) -> str:
+        """Which spring would have to be outside of its range, in words."""
+        if not self._text:
+            w = self.observer.work
+            torque = w.effort if self.kind == TRACKING else w.at_rest[None]
+            try:
+                self._undamped.arrays.deflections(torque[:1])
+                self._undamped.arrays.deflections(w.effort[:1])
+            except DeflectionError as error:
+                return str(error)
+        text, self._text = self._text, ''
+        return text
 
-    def _is_repeated(self) -> bool:
-        """Whether the latest measurement is the one before, though the robot moves.
+    def _note_reason(self, was_stopped: float, elapsed: float | None) -> None:
+        """Say why the robot has been stopped, once it is known."""
+        reason, culprit = int(self.own.reason[0]), int(self.own.culprit[0])
+        w, bounds, found = self.observer.work, self.bounds, (self.guards or GUARDS)
+        if reason == was_stopped and self.state == STOPPED:
+            return
+        self.state = STOPPED
+        if reason == RUNAWAY:
+            self.reason = f'The links have run away behind the stop: {_BRAKES}'
+        elif reason == SILENCE:
+            self.reason = (
+                f'{step.MOST_GATED} measurements one after the other are the same, though the '
+                f'robot moves: {_BRAKES}'
+            )
+        elif reason == SPRING_RANGE:
+            self.reason = self._beyond_range()
+        elif reason == GAP:
+            gap = f'{w.gap[0]:.3g} s (max_gap)'
+            self.reason = f'While it moved, no measurement was answered for {gap}.'
+            if self.observer.memory.passed[0] > step.MOST_FOUND:
+                self.reason = f'{self._missed()} (max_gap)'
+        elif reason == SATURATION:
+            limited = f'{w.limited_for[0]:.3f} s (saturation_time)'
+            self.reason = f'A motor was at its torque limit for {limited}.'
+        elif reason == MEASUREMENTS:
+            names = self.model.joint_names, self.actuators.motor_names
+            every = [
+                f'{what} {x!r}' for what, of in zip(('joint', 'motor'), names) for x in of
+            ]
+            self.reason = (
+                f'{step.MOST_GATED} positions of {every[int(w.slipped[0])]} one after the other '
+                'cannot be true.'
+            )
+        elif reason <= len(QUANTITIES) and bounds is not None:
+            self.reason = bounds.text(reason - 1, culprit, w.checked)
+        else:
+            self.reason = self._stands
+        if found.floats(_BOUNDS[reason]):
+            self.reason += ' The robot gives way.'
 
-        After some of them one after the other nothing is known of the robot: its motors carry the
-        weight alone.
-        """
-        self._repeated = 0 if self.observer.passed else self._repeated + 1
-        if self._repeated < MOST_GATED or self.guards is None:
-            return self._repeated > 0
-        self._repeated, self._runaway = 0, SILENT
-        self.stop(SILENT)
-        return False
+    def _missed(self) -> str:
+        """What is said of samples that have passed though nobody told."""
+        T, passed = self.sample_period, self.observer.memory.passed[0]
+        return (
+            f'All that moves has gone on as in {passed * T:.3g} s since the measurement before, '
+            f'not in {T:.3g} s: give elapsed where samples are missing.'
+        )
 
-    def _observe(
-        self,
-        q: ArrayLike,
-        qd: ArrayLike | None,
-        theta: ArrayLike,
-        thetad: ArrayLike | None,
-        spring_torque: ArrayLike | None,
-        elapsed: float | None,
-    ) -> None:
-        """Give the observer a measurement; the first one is where a stopped robot is held.
-
-        Raises
-        ------
-        ControlError
-            If it is the first one and cannot be true; the observer has then forgotten it.
-        """
-        observer = self.observer
-        is_new = observer.is_new
-        wanted = self._desired[2] if self.orders == 5 else None
-        observer.update(q, qd, theta, thetad, spring_torque, wanted, elapsed)
-        if is_new:
-            reason = self._implausible(*observer.measured)
-            reason = reason or self._contradicted(spring_torque)
-            if reason:
-                observer.forget()
-                raise ControlError(reason)
-            if self.state == STOPPED:
-                self._hold_here(observer.acting)
-
-    def _with_doubt(self, command: Command) -> Command:
-        """Command that also tells what the observer sees of a delay or noise that is wrong."""
+    def _seen(self) -> str:
+        """What the observer sees of samples that are missing, or of a delay that is wrong."""
         observer = self.observer
         self._looks += 1
         if self._looks * self.sample_period >= _LOOKS_AGAIN:
             self._looks = 0
-            self._doubt = observer.watch.contradiction(
-                observer.delay_samples, self._measured_names
-            )
-        remark = command.remark or (
-            _missed(observer) if observer.passed > 1 else self._doubt
-        )
-        return command._replace(remark=remark) if remark else command
-
-    def _followed(self, stiffness: Mapping[str, ArrayLike] | None) -> Command:
-        """Answer, or stop the robot if a spring would have to be outside of its range."""
-        try:
-            return self.answer(self._desired, stiffness)
-        except DeflectionError as error:
-            if self.guards is None:
-                raise
-            self.stop(str(error))
-            return self._held()
-
-    def _judge(self, bounds: Bounds, lost: str, gap: str) -> None:
-        """Stop the robot whose measurements are not true or missing, or that is out of bounds.
-
-        Parameters
-        ----------
-        bounds : Bounds
-        lost : str
-            Which position has not been possible for some samples; empty if none.
-        gap : str
-            How long there was no measurement while the robot moved; empty if not for too long.
-        """
-        observer, guards = self.observer, self.guards
-        t, (links, motors), n = observer.transmission, observer.present, self.model.n_joints
-        assert guards is not None
-        values = np.zeros((len(QUANTITIES), n))
-        values[0], values[1], values[3] = links[0], links[1], links[3]
-        remaining = self._remaining
-        if not self.yields and remaining is not None:
-            values[2] = self._back @ (self._desired - remaining) - links[0]
-        values[4] = t.by_joint(t.turns * motors[3])
-        found = BeyondBound('max_gap', gap) if gap else None
-        lost = self._stands or lost
-        found = BeyondBound('measurements', lost) if lost else found
-        beyond = bounds.violation(values)
-        self._beyond = self._beyond + 1 if beyond else 0
-        if self._limited_for > guards.saturation_time:
-            limited = f'{self._limited_for:.3f} s (saturation_time)'
-            text = f'A motor was at its torque limit for {limited}.'
-            found = found or BeyondBound('saturation_time', text)
-        if self._beyond >= guards.violation_samples:
-            found = found or beyond
-        if found:
-            floats, touches = guards.floats(found.bound), found.bound == CONTACT
-            text = f'{found.text} The robot gives way.' if floats else found.text
-            self.stop(text, floats, touches)
-
-    def _lost(self, q: ArrayLike, theta: ArrayLike) -> str:
-        """Which position has not been possible for some samples, in words; empty if none.
-
-        Positions that were measured last are then taken for those of a robot at rest, if they may
-        be.
-        """
-        gated = self.observer.gated_since >= MOST_GATED
-        if not gated.any():
-            return ''
-        found = np.asarray(q, dtype=np.float64), np.asarray(theta, dtype=np.float64)
-        if np.isfinite(np.append(*found)).all() and not self._implausible(*found):
-            self.observer.forget()
-            self.observer.update(q, None, theta, None)
-            self.begin()
-        return (
-            f'{MOST_GATED} positions of {self._measured_names[int(gated.argmax())]} one after the '
-            'other cannot be true.'
-        )
+            self._doubt = observer.watch.contradiction(observer.delay_samples)
+        return self._missed() if observer.memory.passed[0] > 1.0 else self._doubt
 
     @property
     def _stands(self) -> str:
@@ -407,19 +411,11 @@ class ObserverController(Law):
             return ''
         motor = self.actuators.motor_names[int(self.observer.doubted.argmax())]
         return (
-            f'The encoder of motor {motor!r} stands still while its joint moves: the motor '
-            'carries the weight alone, and brakes must close.'
+            f'The encoder of motor {motor!r} stands still while its joint moves: {_BRAKES}'
         )
-
-    @property
-    def _remaining(self) -> Array | None:
-        """Distance from what is wanted that is still gone, shape (5, n); None: it is not known."""
-        return None
 
     def stop(self, reason: str, floats: bool = False, touches: bool = False) -> None:
         """Bring the motors to rest from now on, whatever is wanted.
-
-        Without a measurement, and again behind a gap, the next one is where they come to rest.
 
         Parameters
         ----------
@@ -431,153 +427,24 @@ class ObserverController(Law):
             Whether the robot has met something, into which a stop must not go on: the motors are
             to rest where they are, without a way on which they slow down.
         """
-        self.state, self.reason, self._floats = STOPPED, reason, floats
-        if not self.observer.is_new:
-            acting = self.observer.acting if self._last is None else self._last.torque
-            self._hold_here(acting, touches)
-
-    def _hold_here(self, before: Array, touches: bool = False) -> None:
-        """Bring the motors to rest from where they are measured.
-
-        Parameters
-        ----------
-        before : ndarray, shape (m,)
-            Torque from which that of holding goes on [N m] or [N].
-        touches : bool
-            As of `stop`.
-        """
-        observer, t = self.observer, self.observer.transmission
-        links, motors = observer.present
-        fastest = self.fastest[t.joint]
-        observer.is_wary = True
-        self._beyond, self._limited_for, self._stopped_for = 0, 0.0, 0.0
-        stiffness = observer.springs.stiffness
-        self.holding = holding(t, observer.mass, stiffness, self.sample_period)
-        if self._floats:
-            self.holding = self.holding._replace(stiffness=0.0 * self.holding.stiffness)
-        theta, rest = self._motor_positions(), self._stopping
-        speed = np.where(self._on_links, links[1, t.joint], motors[1])
-        turning = speed - links[1, t.joint]
-        # The low passes begin with what is known, a sample before.
-        T, deflection = self.sample_period, theta - observer.measured[0][t.joint]
-        rest[0], rest[1] = theta, 0.0 if touches else np.clip(speed, -fastest, fastest)
-        rest[2:4] = theta - T * speed, speed
-        rest[4:] = deflection - T * turning, turning, 0.0 * theta
-        rest[6] = before - self._holding_torque(0.0)
-        self._driven = self._owed()
-
-    def _held(self) -> Command:
-        """Torques of motors that come to rest, or are held there.
-
-        Links that get faster than they may by what holds them are left to brakes, for good.
-        """
-        self._stopped_for += self.sample_period
-        torque = self._holding_torque(self._stopped_for)
-        self._stopping[6] *= self.holding.fading
-        if self._run_away():
-            self.reason = self._stands or RUNAWAY
-            torque = self._holding_torque(self._stopped_for)
-        self.observer.apply(torque, 0.0)
-        return Command(torque, torque.copy(), self.reason)
-
-    def _owed(self) -> float:
-        """Work that what holds the robot does before links are said to run away, negative [J]."""
-        speed = self.observer.present[0][1]
-        return -RUN_UP * float(speed @ self.observer.mass @ speed)
-
-    def _run_away(self) -> bool:
-        """Whether links are too fast by what holds them, when they should have come to rest."""
-        guards = self.guards or GUARDS
-        is_fast = (np.abs(self.observer.present[0][1]) > self.too_fast).any()
-        is_over = self._stopped_for > guards.stop_duration
-        self._beyond = self._beyond + 1 if is_fast and is_over else 0
-        if (
-            self._runaway
-            or self._beyond < guards.violation_samples
-            or not self._driven > 0.0
-        ):
-            return False
-        self._runaway = RUNAWAY
-        return True
-
-    def _weight(self) -> Array:
-        """Torques of the motors (m,) that carry the weight where the links are measured."""
-        t, q = self.observer.transmission, self.observer.measured[0]
-        weight: Array = t.share * gravity_effort(self.model, q[None])[0][t.joint]
-        return weight
-
-    def _holding_torque(self, time: float) -> Array:
-        """Torques of the law that holds.
-
-        Parameters
-        ----------
-        time : float
-            Since the stop began [s].
-
-        Returns
-        -------
-        ndarray, shape (m,)
-            [N m] or [N]
-        """
-        observer, gains = self.observer, self.holding
-        t, q = observer.transmission, observer.measured[0]
-        weight = self._weight()
-        if t.is_variable:  # and what the springs pull against each other with
-            load = np.where(observer.doubted, observer.stood[1], observer.springs.load)
-            weight += np.where(
-                t.turns > 0.0, load - t.share * t.by_joint(load)[t.joint], load
-            )
-        duration, torque = (self.guards or GUARDS).stop_duration, np.empty(len(weight))
-        doubted = observer.doubted + (observer.gated_since[len(q) :] >= MOST_GATED)
-        if self._runaway:
-            doubted[:] = 1.0
-        self._driven += hold(
-            len(torque),
-            self.sample_period,
-            gains.speed_share,
-            gains.spring_share,
-            time,
-            duration,
-            t.joint,
-            gains.stiffness,
-            gains.damping,
-            gains.spring_damping,
-            self.torque_limits,
-            weight,
-            q,
-            self._motor_positions(),
-            observer.present[0][1],
-            doubted,
-            self._stopping,
-            torque,
-        )
-        return torque
-
-    def _motor_positions(self) -> Array:
-        """Measured positions of the motors (m,), of rigid joints those of the links."""
-        (q, theta), joint = self.observer.measured, self.observer.transmission.joint
-        positions: Array = np.where(self._on_links, q[joint], theta)
-        return positions
+        self._run(step.STOP, floats=float(floats), touches=float(touches))
+        self.state, self.reason = STOPPED, reason
 
     def unrest(self) -> str:
         """Why the robot must not move on yet if it has been stopped; see `Law.unrest`."""
-        observer, t = self.observer, self.observer.transmission
-        if self._runaway:
-            return 'the motors could not bring it to rest.'
-        if observer.is_new:
-            return 'it has not been measured since.'
-        if (observer.gated_since >= MOST_GATED).any():
-            return 'its measured positions cannot be true.'
-        links, motors = observer.present
-        # Links may still ring on their springs: a law that follows damps that.
-        speed = np.where(self._on_links, links[1, t.joint], motors[1])
-        i = int(np.abs(speed).argmax())
-        if not abs(speed[i]) <= AT_REST:
-            return f'motor {self.actuators.motor_names[i]} still moves at {speed[i]:.3g}.'
-        values = np.zeros((len(QUANTITIES), self.model.n_joints))
-        values[0] = links[0]
-        beyond = self.bounds and self.bounds.violation(values)
-        return beyond.text if beyond else ''
+        found, o = self._run(step.UNREADY), self.observer.memory
+        if found > 0:
+            t, i = self.observer.transmission, found - 1
+            is_rigid = t.is_elastic[t.joint[i]] == 0.0
+            speed = o.links[1, t.joint[i]] if is_rigid else o.motors[1, i]
+            return f'motor {self.actuators.motor_names[i]} still moves at {speed:.3g}.'
+        if found < -3 and self.bounds is not None:
+            return self.bounds.text(0, -4 - found, o.links)
+        return {
+            -1: 'the motors could not bring it to rest.',
+            -2: 'its measured positions cannot be true.',
+            -3: 'it has not been measured since.',
+        }.get(found, '')
 
     def release(self) -> None:
         """Let a robot that has been stopped follow again: it approaches what is wanted.
@@ -591,16 +458,14 @@ class ObserverController(Law):
             raise ControlError(
                 f'The robot has been stopped: {self.reason} It does not move on yet: {why}'
             )
-        self.state, self.reason = FOLLOWING, ''
-        self._doubt = ''
-        self.observer.is_wary = False
-        self.observer.doubted[:], self._beyond = 0.0, 0
+        self._run(step.RELEASE)
+        self.state, self.reason, self._doubt = FOLLOWING, '', ''
         self.observer.watch.forget()
-        self.begin()
 
-    def _implausible(self, q: Array, theta: Array) -> str:
-        """Say what cannot be true in first positions (n,) and (m,); empty if all of it can."""
-        observer, limits, names = self.observer, self.model.limits, self.model.joint_names
+    def _implausible(self) -> str:
+        """What cannot be true in the first positions and torques, in words."""
+        w, limits, names = self.observer.work, self.model.limits, self.model.joint_names
+        q, most = w.new_q, self.design.joint_limit
         outside = np.maximum(limits.lower - q, q - limits.upper)
         j = int(outside.argmax())
         if outside[j] > OUTSIDE:
@@ -608,77 +473,28 @@ class ObserverController(Law):
                 f'The position of joint {names[j]!r} is {q[j]:.6g}, far from its limits '
                 f'{limits.lower[j]:.6g} to {limits.upper[j]:.6g}: is it in degrees?'
             )
-        springs = observer.transmission.at(q, theta).torque
-        j = int((np.abs(springs) / self._limit).argmax())
-        if abs(springs[j]) > OVERLOAD * self._limit[j]:
+        springs = self.observer.transmission.at(q, w.new_theta).torque
+        j = int((np.abs(springs) / most).argmax())
+        if abs(springs[j]) > step.OVERLOAD * most[j]:
             return (
                 f'The spring of joint {names[j]!r} would carry {springs[j]:.4g}, more than '
-                f'{OVERLOAD:g} times the torque of its motors ({self._limit[j]:.4g}): positions '
+                f'{step.OVERLOAD:g} times the torque of its motors ({most[j]:.4g}): positions '
                 'of joint and motor contradict each other. Motor positions are those behind the '
                 'gear, in rad or m, and zero where the joint is zero and its spring relaxed.'
             )
-        return ''
-
-    def _contradicted(self, spring_torque: ArrayLike | None) -> str:
-        """Say which sensor contradicts its spring in the first measurement; empty if none does."""
-        observer = self.observer
-        springs, sensed = (
-            observer.transmission.at(*observer.measured).torque,
-            observer.springs,
-        )
-        differs = np.abs(springs - sensed.torque) / self._limit
-        j = int(differs.argmax())
-        if spring_torque is None or differs[j] <= CONTRADICTION:
-            return ''
+        is_single = self.observer.transmission.is_single
+        j = int((np.abs(springs - w.sensed) * is_single / most).argmax())
         return (
-            f'The torque sensor of joint {self.model.joint_names[j]!r} says '
-            f'{sensed.torque[j]:.4g}, the deflection of its spring {springs[j]:.4g}: look at '
-            'sign, unit and offset of the sensor, and at the stiffness.'
+            f'The torque sensor of joint {names[j]!r} says {w.sensed[j]:.4g}, the deflection of '
+            f'its spring {springs[j]:.4g}: look at sign, unit and offset of the sensor, and at '
+            'the stiffness.'
         )
-
-    def answer(
-        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None = None
-    ) -> Command:
-        """Answer to what the observer has taken: `evaluate` without a measurement of its own.
-
-        Parameters
-        ----------
-        desired : ndarray, shape (orders, n)
-            As for `evaluate`.
-        stiffness : mapping of joint name to array-like, shape (3,), optional
-            As for `evaluate`.
-
-        Returns
-        -------
-        Command
-
-        Raises
-        ------
-        MotionError
-            If a torque is not finite.
-        DeflectionError
-            If a spring would have to be outside of its range.
-        """
-        demand, friction = self._demand(desired, stiffness)
-        if self._begins:
-            self._begins = False
-            self._left = self.observer.acting - demand
-        demand += self._left
-        self._left *= self.fading
-        torque, is_limited = self._limited(demand)
-        self.observer.apply(torque, friction)
-        # What is limited again and again is limited for long, too.
-        passed = self.sample_period if is_limited else -0.5 * self.sample_period
-        self._limited_for = max(0.0, self._limited_for + passed)
-        return Command(torque, demand, remark=self._remark)
 
     def reset(self) -> None:
         """Forget everything, also why the robot was stopped; the next measurement begins anew."""
         self.observer.reset()
-        self.state, self.reason, self._last, self._runaway = FOLLOWING, '', None, ''
-        self.observer.is_wary, self._moves = False, False
-        self.observer.doubted[:] = 0.0
-        self._beyond, self._limited_for = 0, 0.0
+        self.state, self.reason = FOLLOWING, ''
+        self.own.flat[:], self.own.culprit[:] = 0.0, -1.0
         self.begin()
 
     def added_to(self, code: Code) -> Code:
@@ -771,7 +587,7 @@ class ObserverController(Law):
 
         The difference to the torque of the law before fades out with the time constant 4 / w.
         """
-        self._begins = True
+        self._run(step.BEGIN)
 
     def at_rest(self, position: Array) -> Array:
         """What is wanted of a robot that rests; see `evaluate`.
@@ -785,7 +601,7 @@ class ObserverController(Law):
         -------
         ndarray, shape (orders, n)
         """
-        desired = np.zeros_like(self._desired)
+        desired = np.zeros((self.orders, self.model.n_joints))
         desired[0] = position
         return desired
 
@@ -798,62 +614,37 @@ class ObserverController(Law):
         return self.observer.watch.delay(self.observer.delay_samples)
 
     @property
-    def noise_seen(self) -> Array:
-        """Standard deviations of the positions of links and motors (n + m,) [rad] or [m].
-
-        NaN where nothing was seen, or no `resolution` given.
-        """
-        return self.observer.watch.noise()
-
-    @property
     def memory(self) -> Array:
         """Copy of what the next answer depends on, besides the next measurement, shape (N,).
 
         Without what fades out after a begin.
         """
-        return self.observer.memory
+        return np.concatenate([part.ravel() for part in self._remembered()])
 
     @memory.setter
     def memory(self, values: Array) -> None:
-        self.observer.memory = values
+        start = 0
+        for part in self._remembered():
+            part[...] = values[start : start + part.size].reshape(part.shape)
+            start += part.size
+
+    def _remembered(self) -> list[Array]:
+        """Parts of `memory`, as views."""
+        o, own = self.observer.memory, self.own
+        parts = [o.links[:4], o.motors, o.torque[1], o.load[1], o.bias, o.applied]
+        return parts if self.kind == TRACKING else [*parts, own.slow, own.rest]
 
     def observed(self) -> ObservedState | None:
         """State at the latest measurement; None before the first one."""
-        return None if self.observer.is_new else self.observer.state()
+        return self.observer.state() if self.observer.memory.running[0] else None
 
     @property
     def gated(self) -> int:
         """Measured positions so far that could not be true."""
         return self.observer.gated
 
-    @abstractmethod
-    def _demand(
-        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
-    ) -> tuple[Array, Array | float]:
-        """Motor torques without limits.
 
-        Parameters
-        ----------
-        desired : ndarray, shape (orders, n)
-        stiffness : mapping, optional
-            As for `evaluate`.
-
-        Returns
-        -------
-        demand : ndarray, shape (m,)
-            [N m] or [N]
-        friction : ndarray, shape (m,), or float
-            Of the motors, as far as it is known in the demand.
-        """
-
-
-def _missed(observer: StateObserver) -> str:
-    """What is said of samples that have passed though nobody told."""
-    T, passed = observer.sample_period, observer.passed
-    return (
-        f'All that moves has gone on as in {passed * T:.3g} s since the measurement before, not '
-        f'in {T:.3g} s: give elapsed where samples are missing.'
-    )
+_OF_GUARDS = ('max_gap', 'violation_samples', 'saturation_time', 'stop_duration')
 
 
 def _steps(

@@ -21,7 +21,7 @@ computed torque of a rigid robot.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +29,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.motors import MotorMotion, motor_motion
-from hodyn_ros.control.controller import friction_of, warm_up
+from hodyn_ros.control.controller import warm_up
 from hodyn_ros.control.guards import Guards
-from hodyn_ros.control.kernels import approach, approach_pole, tracking_law
 from hodyn_ros.control.law import ControlWarning
 from hodyn_ros.control.margins import ControllerWithMargins, Margins, noise_rate
 from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.control.observer_controller import GUARDS
-from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ControlError
-from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
@@ -53,157 +49,27 @@ _MOST_NOISE, _LEAST_DECAY = 5.0, 0.05
 class TrackingController(ControllerWithMargins):
     """The recommended law; see the module, and `tracking_controller`.
 
-    Attributes
-    ----------
-    approach_speed : ndarray, shape (n,)
-        Largest speed at which a distance from what is wanted at the start goes to zero: half of
-        that which the joints can have [rad/s] or [m/s].
-    approach_torque : float
-        Share of the torque limits that this may take.
-    fastest_approach : float
-        Largest pole of this [1/s].
-    arrived : float
-        Distance at which it is over, also of its derivatives [rad/s^k] or [m/s^k].
+    A distance from what is wanted at the start goes to zero with at most half of the speeds and a
+    third of the torques that the joints can have.
     """
-
-    approach_torque, arrived = 1.0 / 3.0, 1e-9
 
     def __init__(self, actuators: Actuators, sample_period: float, **options: Any) -> None:
         super().__init__(actuators, sample_period, **options)
-        self._work = np.empty((8, self.model.n_joints))
-        self.approach_speed = 0.5 * self.fastest
-        self.fastest_approach = 0.5 * self.bandwidth
+        self.design.fill(
+            {
+                'approach_speed': 0.5 * self.design.speed,
+                'approach_torque': 1.0 / 3.0,
+                'fastest': 0.5 * self.bandwidth,
+                'arrived': 1e-9,
+            }
+        )
         self.begin()
-
-    @property
-    def _remaining(self) -> Array | None:
-        return None if self._departs else self._distance
-
-    def begin(self) -> None:
-        """Begin where the robot is, and approach the wanted motion from there.
-
-        The approach takes at most half of the speeds and a third of the torques that the joints
-        can have.
-        """
-        self._begins = self.observer.acting.size > 0
-        self._left[:] = 0.0
-        self._distance = np.zeros((5, self.model.n_joints))
-        self._departs = self._is_far = True
 
     def added_to(self, code: Code) -> Code:
         """Code of the dynamics and of this law; for `generate_code`."""
-        from hodyn_ros.control.c_laws import with_tracking
+        from hodyn_ros.control.c_code import with_law
 
-        numbers = {
-            'arrived': self.arrived,
-            'fastest': self.fastest_approach,
-            'approach_torque': self.approach_torque,
-        }
-        return with_tracking(code, self, self.approach_speed, numbers)
-
-    def _demand(
-        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
-    ) -> tuple[Array, Array | float]:
-        observer = self.observer
-        t, springs, (links, motors) = (
-            observer.transmission,
-            observer.springs,
-            observer.ahead,
-        )
-        # Torques act half a sample later than the state for which they are found.
-        T, n = self.sample_period, self.model.n_joints
-        if self._departs:
-            self._departs = False
-            self._distance[:2] = desired[:2] - 0.5 * T * desired[1:3] - links[:2]
-            inertia = np.diagonal(observer.mass) + t.is_elastic * t.joint_inertia
-            self._pole = approach_pole(
-                n,
-                self.fastest_approach,
-                self.approach_speed,
-                self.approach_torque * self._limit / inertia,
-                self._distance,
-            )
-            approach(n, 0.5 * T, self._pole, self._distance)
-        desired = desired - self._distance
-        effort = inverse_dynamics(self.model, desired)
-        motion = self._motor_motion(desired, effort, stiffness)
-        friction = friction_of(self.actuators.arrays, motion.position[1])
-        demand = np.empty(len(t.joint))
-        tracking_law(
-            n,
-            len(t.joint),
-            T,
-            self.bandwidth,
-            t.joint,
-            t.is_elastic,
-            t.turns,
-            t.share,
-            t.joint_inertia,
-            t.damping,
-            self._limit,
-            observer.mass,
-            springs.stiffness,
-            springs.torque,
-            springs.rate,
-            *observer.measured,
-            links,
-            motors,
-            desired,
-            effort,
-            motion.torque[0],
-            self._work,
-            demand,
-        )
-        if self._is_far:
-            self._is_far = approach(n, T, self._pole, self._distance) > self.arrived
-            if not self._is_far:
-                self._distance[:] = 0.0
-        if t.is_variable:
-            demand += self._spread(motion.position, motors)
-        return demand, friction
-
-    def _motor_motion(
-        self, desired: Array, effort: Array, stiffness: Mapping[str, ArrayLike] | None
-    ) -> MotorMotion:
-        """Wanted motion of the motors, with the nearest stiffness that the springs can have.
-
-        Parameters
-        ----------
-        desired : ndarray, shape (5, n)
-        effort : ndarray, shape (3, n)
-            Of the wanted motion.
-        stiffness : mapping, optional
-            As for `evaluate`.
-
-        Raises
-        ------
-        DeflectionError
-            If no stiffness was given, or the nearest one does not help.
-        """
-        taken, self._remark = self._followable(stiffness, effort)
-        return motor_motion(self._undamped, desired, effort, stiffness=taken)
-
-    def _spread(self, wanted: Array, motors: Array) -> Array:
-        """Torques that hold the motors of one joint as far apart as the stiffness asks for.
-
-        Parameters
-        ----------
-        wanted : ndarray, shape (K, m), K >= 2
-            Position and velocity in the first rows.
-        motors : ndarray, shape (4, m)
-            Estimated.
-
-        Returns
-        -------
-        ndarray, shape (m,)
-            [N m] or [N]; zero for joints with a single motor.
-        """
-        t, w = self.observer.transmission, self.bandwidth
-        error = wanted[:2] - motors[:2]
-        for row in error:
-            row -= t.turns * t.by_joint(t.share * row)[t.joint]
-        torque: Array = t.inertia * w * (w * error[0] + 2.0 * error[1])
-        return np.where(t.is_single[t.joint] | (t.is_elastic[t.joint] == 0.0), 0.0, torque)
+        return with_law(code, self)
 
 
 def tracking_controller(

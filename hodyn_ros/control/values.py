@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.control.kernels import all_finite
 from hodyn_ros.errors import ControlError, MotionError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -98,7 +97,7 @@ def fill(
         raise MotionError(f'{name} is {type(values).__name__}, expected numbers.') from None
     if array.shape != target.shape:
         raise MotionError(f'{name} has the shape {array.shape}, expected {target.shape}.')
-    if not may_miss and not all_finite(array.ravel()):
+    if not may_miss and not np.isfinite(array).all():
         raise MotionError(f'{name} is {array.tolist()}; all values must be finite.')
     target[...] = array
 

@@ -28,6 +28,8 @@ CACHE_SIZE = 32 * 2**20
 """Largest size of the cache on disk [bytes]: code of some hundred robots."""
 
 _DIGEST_SIZE = 32
+# Functions of the C library by their names in modules.
+_LIBRARY = {'hodyn_sine': 'sin', 'hodyn_cosine': 'cos', 'hodyn_exp': 'exp'}
 # Others may keep other files in the directory.
 _ENTRY = re.compile(r'[0-9a-f]{64}\.o|hodyn_\w+\.tmp')
 
@@ -98,11 +100,11 @@ def _target() -> llvm.TargetMachine:
 
 @cache
 def _initialize() -> None:
-    """LLVM made ready for this processor, with sine and cosine of the C library by name."""
+    """LLVM made ready for this processor, with functions of the C library by name."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     library = ctypes.CDLL(None)
-    for name, function in (('hodyn_sine', 'sin'), ('hodyn_cosine', 'cos')):
+    for name, function in _LIBRARY.items():
         pointer = ctypes.cast(getattr(library, function), ctypes.c_void_p)
         llvm.add_symbol(name, pointer.value)
 

@@ -2,16 +2,21 @@
 
 They compute with numbers (float), whole numbers (int) and arrays with one index: of numbers
 (Vector) or of whole ones (Index), whose slice `array[start:]` is the array that begins there.
-Variables have the type of their first value. Calls are those of functions of the same module, of
-`abs`, `max`, `min`, `int`, and of an Index as a function: a `Program`, its address and its first
-two arguments of `llvm_lanes.EVALUATE`, for one block. `codegen.translation` writes C of the same.
+Variables have the type of their first value. Calls are those of functions of the same modules, of
+`abs`, `max`, `min`, `int`, `sqrt`, `floor`, `exp`, `isfinite`, and of an Index as a function: a
+`Program`, its address and its first two arguments of `llvm_lanes.EVALUATE`, for one block.
+
+Arrays with two indices have rows of the length n (Matrix) or m (MotorMatrix), variables of the
+function. Records are blocks of such arrays, by their names, for sizes n, m and d that all
+functions with records share. `and` and `or` look at both sides. `codegen.translation` writes C of
+the same.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -19,7 +24,10 @@ from llvmlite import ir
 from hodyn_ros.engine.llvm_lanes import DOUBLE, DOUBLES, ENTRY, EVALUATE, INTEGER, INTEGERS
 
 _TYPES = {'int': INTEGER, 'float': DOUBLE, 'Vector': DOUBLES, 'Index': INTEGERS}
-_TYPES['None'] = ir.VoidType()
+_TYPES |= {'Matrix': DOUBLES, 'MotorMatrix': DOUBLES, 'None': ir.VoidType()}
+_COLUMNS = {'Matrix': 'n', 'MotorMatrix': 'm'}
+_SIZES = 'nmd'  # of records
+_LIBRARY = 'hodyn_exp'
 _COMPARED: dict[type[ast.cmpop], str] = {
     ast.Lt: '<',
     ast.LtE: '<=',
@@ -38,7 +46,10 @@ _OPERATIONS: dict[type[ast.operator], str] = {
 
 
 def compiled_module(
-    source: str, names: Sequence[str], constants: Mapping[str, float]
+    source: str,
+    names: Sequence[str],
+    constants: Mapping[str, float],
+    records: Mapping[str, Fields] | None = None,
 ) -> llvm.ModuleRef:
     """Optimized module of some functions, the last of which becomes `llvm_lanes.ENTRY`.
 
@@ -50,24 +61,28 @@ def compiled_module(
         Functions to compile; those that others call come first.
     constants : mapping of str to float
         Numbers by the names that the functions have for them.
+    records : mapping of str to Fields, optional
+        By the annotations of parameters. Functions with records take n, m and d behind all else.
 
     Raises
     ------
     NotImplementedError
         If a function holds what is not compiled.
     """
-    module = ir.Module('plain')
+    module, types = ir.Module('plain'), _TYPES | dict.fromkeys(records or {}, DOUBLES)
     nodes: dict[str, Any] = {
         node.name: node for node in ast.parse(source).body if hasattr(node, 'name')
     }
     known: dict[str, ir.Function] = {}
     for name in names:
-        given = [_TYPES[ast.unparse(x.annotation)] for x in nodes[name].args.args]
-        kind = ir.FunctionType(_TYPES[ast.unparse(nodes[name].returns)], given)
+        kinds = [ast.unparse(x.annotation) for x in nodes[name].args.args]
+        sizes = [INTEGER] * 3 if {*kinds} & {*(records or {})} else []
+        given = [*(types[x] for x in kinds), *sizes]
+        kind = ir.FunctionType(types[ast.unparse(nodes[name].returns)], given)
         function = ir.Function(module, kind, ENTRY if name == names[-1] else name)
         function.linkage = 'external' if name == names[-1] else 'internal'
         known[name] = function
-        _Writer(function, nodes[name], known, constants)
+        _Writer(function, nodes[name], known, constants, records or {})
     llvm.initialize_native_target()
     target = llvm.Target.from_default_triple().create_target_machine(opt=2)
     found = llvm.parse_assembly(str(module))
@@ -76,6 +91,21 @@ def compiled_module(
     )
     builder.getModulePassManager().run(found, builder)
     return found
+
+
+class Fields(NamedTuple):
+    """Arrays of a record, one behind the other.
+
+    Attributes
+    ----------
+    shapes : dict of str to tuple of str
+        Sizes n, m, d+1, n+m or numbers; none for a single number.
+    whole : tuple of str
+        Names of arrays of whole numbers.
+    """
+
+    shapes: dict[str, tuple[str, ...]]
+    whole: tuple[str, ...]
 
 
 class _Writer:
@@ -87,12 +117,19 @@ class _Writer:
         node: Any,
         known: Mapping[str, ir.Function],
         constants: Mapping[str, float],
+        records: Mapping[str, Fields],
     ) -> None:
         self._builder = ir.IRBuilder(function.append_basic_block())
         self._function, self._known, self._constants = function, known, constants
         self._variables: dict[str, ir.Value] = {}
-        for item, value in zip(node.args.args, function.args):
-            self._store(item.arg, value)
+        self._kinds = {x.arg: ast.unparse(x.annotation) for x in node.args.args}
+        self._records = {
+            x: records[kind] for x, kind in self._kinds.items() if kind in records
+        }
+        for name, value in zip(
+            [*self._kinds, *(f'size {x}' for x in _SIZES)], function.args
+        ):
+            self._store(name, value)
         self._block(node.body)
         if not self._builder.block.is_terminated:
             nothing = function.function_type.return_type == ir.VoidType()
@@ -124,6 +161,13 @@ class _Writer:
                 pass
             case ast.Expr(ast.Call() as call):
                 self._value(call)
+            case ast.Return(None):
+                builder.ret_void()
+            case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
+                self._store(name, self._value(value))
+            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
+                for target, value in zip(targets, values):
+                    self._statement(ast.Assign([target], value, lineno=0))
             case ast.Return(ast.expr() as value):
                 kind = self._function.function_type.return_type
                 builder.ret(self._as(self._value(value), kind))
@@ -137,7 +181,7 @@ class _Writer:
                 whole = ast.BinOp(before, operation, value)
                 self._statement(ast.Assign([target], whole, lineno=0))
             case ast.If(test, body, others):
-                with builder.if_else(self._value(test)) as (then, otherwise):
+                with builder.if_else(self._truth(test)) as (then, otherwise):
                     with then:
                         self._block(body)
                     with otherwise:
@@ -153,7 +197,7 @@ class _Writer:
                     lambda: self._compared('<', self._load(i), limit), [*body, *step]
                 )
             case ast.While(test, body, []):
-                self._while(lambda: self._value(test), body)
+                self._while(lambda: self._truth(test), body)
             case _:
                 raise NotImplementedError(f'{ast.unparse(node)!r} is not compiled.')
 
@@ -175,10 +219,63 @@ class _Writer:
         return self._builder.load(self._variables[name])
 
     def _place(self, node: ast.Subscript) -> ir.Value:
-        """Address of an element, or of where a slice begins."""
+        """Address of an element, of where a slice begins, or of a row."""
         index = node.slice.lower if isinstance(node.slice, ast.Slice) else node.slice
         assert index is not None
-        return self._builder.gep(self._value(node.value), [self._value(index)])
+        indices = index.elts if isinstance(index, ast.Tuple) else [index]
+        row, *column = map(self._value, indices)
+        columns = self._columns(node.value)
+        if columns is not None:
+            row = self._builder.mul(row, columns)
+        for offset in column:
+            row = self._builder.add(row, offset)
+        return self._builder.gep(self._value(node.value), [row])
+
+    def _columns(self, node: ast.expr) -> ir.Value | None:
+        """Length of the rows of an array; None if it has one index."""
+        match node:
+            case ast.Name(name) if self._kinds.get(name) in _COLUMNS:
+                columns = _COLUMNS[self._kinds[name]]
+                own = columns if columns in self._variables else f'size {columns}'
+                return self._load(own)
+            case ast.Attribute(ast.Name(record), field) if record in self._records:
+                shape = self._records[record].shapes[field]
+                return self._size(shape[-1:]) if len(shape) > 1 else None
+        return None
+
+    def _size(self, shape: Sequence[str]) -> ir.Value:
+        """Number of elements of a shape."""
+        size = ir.Constant(INTEGER, 1)
+        for text in shape:
+            parts = [
+                self._load(f'size {x}') if x in _SIZES else ir.Constant(INTEGER, int(x))
+                for x in text.split('+')
+            ]
+            total = parts[0]
+            for part in parts[1:]:
+                total = self._builder.add(total, part)
+            size = self._builder.mul(size, total)
+        return size
+
+    def _field(self, record: str, field: str) -> ir.Value:
+        """Array, or number, of a record."""
+        shapes, whole = self._records[record]
+        offset = ir.Constant(INTEGER, 0)
+        for name, shape in shapes.items():
+            if name == field:
+                break
+            offset = self._builder.add(offset, self._size(shape))
+        place = self._builder.gep(self._load(record), [offset])
+        if field in whole:
+            return self._builder.bitcast(place, INTEGERS)
+        return place if shapes[field] else self._builder.load(place)
+
+    def _truth(self, node: ast.expr) -> ir.Value:
+        """Whether a condition holds, or a number is not zero."""
+        value = self._value(node)
+        if value.type == DOUBLE:
+            return self._builder.fcmp_unordered('!=', value, ir.Constant(DOUBLE, 0.0))
+        return value
 
     def _value(self, node: ast.expr) -> ir.Value:
         builder = self._builder
@@ -198,10 +295,25 @@ class _Writer:
             case ast.Compare(left, [operation], [right]):
                 sign = _COMPARED[type(operation)]
                 return self._compared(sign, self._value(left), self._value(right))
-            case ast.Subscript(_, ast.Slice()):
-                return self._place(node)
-            case ast.Subscript():
-                return builder.load(self._place(node))
+            case ast.Attribute(ast.Name(record), size) if size in _SIZES:
+                return self._load(f'size {size}')
+            case ast.Attribute(ast.Name(record), field) if record in self._records:
+                return self._field(record, field)
+            case ast.Subscript(array, index):
+                is_row = self._columns(array) is not None
+                is_row = is_row and not isinstance(index, ast.Tuple)
+                place = self._place(node)
+                is_array = is_row or isinstance(index, ast.Slice)
+                return place if is_array else builder.load(place)
+            case ast.UnaryOp(ast.Not(), operand):
+                return builder.not_(self._truth(operand))
+            case ast.BoolOp(operation, values):
+                truths = [self._truth(value) for value in values]
+                both = builder.and_ if isinstance(operation, ast.And) else builder.or_
+                found = truths[0]
+                for truth in truths[1:]:
+                    found = both(found, truth)
+                return found
             case ast.Call(ast.Name(name), arguments):
                 return self._called(name, [self._value(item) for item in arguments])
         raise NotImplementedError(f'{ast.unparse(node)!r} is not compiled.')
@@ -230,15 +342,34 @@ class _Writer:
         if name in self._known:
             kinds = self._known[name].function_type.args
             given = [self._as(x, kind) for x, kind in zip(values, kinds)]
+            if len(kinds) > len(given):  # those of records
+                given += [self._load(f'size {x}') for x in _SIZES]
             return builder.call(self._known[name], given)
         if name in self._variables:
             return self._program(self._load(name), values)
+        if name == 'evaluate':
+            row, *arrays = values
+            place = builder.gep(row, [ir.Constant(INTEGER, 3)])
+            scratch = builder.inttoptr(builder.load(place), DOUBLES)
+            nothing = ir.Constant(DOUBLES, None)
+            return self._program(row, [scratch, arrays[0], nothing, arrays[1]])
         if name == 'int':
             return builder.fptosi(values[0], INTEGER)
-        if name == 'abs':
-            zero = ir.Constant(DOUBLE, 0.0)
-            negative = builder.fcmp_ordered('<', values[0], zero)
-            return builder.select(negative, builder.fneg(values[0]), values[0])
+        if name in ('abs', 'sqrt', 'floor'):
+            kind = {'abs': 'llvm.fabs'}.get(name, f'llvm.{name}')
+            function = builder.module.declare_intrinsic(kind, [DOUBLE])
+            return builder.call(function, [self._as(values[0], DOUBLE)])
+        if name == 'exp':
+            known = builder.module.globals.get(_LIBRARY)
+            kind = ir.FunctionType(DOUBLE, [DOUBLE])
+            return builder.call(
+                known or ir.Function(builder.module, kind, _LIBRARY), values
+            )
+        if name == 'isfinite':
+            size = builder.call(
+                builder.module.declare_intrinsic('llvm.fabs', [DOUBLE]), values
+            )
+            return builder.fcmp_ordered('<', size, ir.Constant(DOUBLE, float('inf')))
         if name in ('max', 'min'):
             a, b = values
             other = self._compared('>' if name == 'max' else '<', b, a)

@@ -305,31 +305,7 @@ def _samples(
     The joints are those that are asked for, else those of the first message. Times [s] count from
     the first stamp. Messages about other joints are left out.
     """
-    parts = READABLE[kind]
-    names: list[tuple[str, ...] | None] = [None] * len(parts)
-    names[0] = None if wanted is None else tuple(wanted)
-    places: dict[tuple[int, tuple[str, ...]], list[int] | None] = {}
-    stamps: list[int] = []
-    rows: list[list[Array]] = []
-    number = -1
-    for number, (stamp, message) in enumerate(messages):
-        where, row = f'{name}: message {number}', []
-        for k, (field_of_names, orders) in enumerate(parts):
-            present = tuple(getattr(message, field_of_names))
-            known = names[k] = names[k] or present
-            if (k, present) not in places:
-                places[k, present] = _places(present, known, where)
-            if (order := places[k, present]) is not None:
-                row.append(_row(message, tuple(orders), order, where, len(present)))
-        if len(row) == len(parts):
-            stamps.append(stamp)
-            rows.append(row)
-    if not rows:
-        if number >= 0:
-            raise JointNameError(
-                f'{name}: none of {number + 1} messages has the joints {listed(names[0] or ())}.'
-            )
-        raise FileError(f'{name} holds no samples.')
+    names, stamps, rows = _rows(name, kind, messages, wanted)
     values, times = [np.stack(part) for part in zip(*rows)], np.array(stamps)
     first, remarks = first_known(values[0][:, 0], name)
     values, times = [part[first:] for part in values], times[first:]
@@ -341,15 +317,47 @@ def _samples(
             'is_measured': True,
         }
     if kind == ELASTIC_STATE:
-        fields |= _of_motors(names[1] or (), names[0] or (), values[1])
+        fields |= _of_motors(names[1], names[0], values[1])
     return Samples(
-        joint_names=names[0] or (),
+        joint_names=names[0],
         times=1e-9 * (times - times[0]).astype(np.float64),
         **fields,
         name=name,
         start=int(times[0]),
         remarks=remarks,
     )
+
+
+def _rows(
+    name: str, kind: str, messages: Iterator[LoggedMessage], wanted: Sequence[str] | None
+) -> tuple[list[tuple[str, ...]], list[int], list[list[Array]]]:
+    """Names, stamps [ns] and values, of joints and perhaps motors, of messages about them."""
+    parts = READABLE[kind]
+    names: list[tuple[str, ...]] = [() if wanted is None else tuple(wanted)]
+    names += [()] * (len(parts) - 1)
+    places: dict[tuple[int, tuple[str, ...]], list[int] | None] = {}
+    stamps: list[int] = []
+    rows: list[list[Array]] = []
+    number = -1
+    for number, (stamp, message) in enumerate(messages):
+        where, row = f'{name}: message {number}', []
+        for k, (field_of_names, orders) in enumerate(parts):
+            present = tuple(getattr(message, field_of_names))
+            names[k] = names[k] or present
+            if (k, present) not in places:
+                places[k, present] = _places(present, names[k], where)
+            if (order := places[k, present]) is not None:
+                row.append(_row(message, tuple(orders), order, where, len(present)))
+        if len(row) == len(parts):
+            stamps.append(stamp)
+            rows.append(row)
+    if rows:
+        return names, stamps, rows
+    if number >= 0:
+        raise JointNameError(
+            f'{name}: none of {number + 1} messages has the joints {listed(names[0])}.'
+        )
+    raise FileError(f'{name} holds no samples.')
 
 
 def _state(values: Array) -> Array:

@@ -63,14 +63,21 @@ class OnlineParameters:
     ----------
     host : Host
         Its worker prepares what is compiled.
+
+    Attributes
+    ----------
+    problem : str
+        Why there is nothing new; empty if there is.
+    joint_names : tuple of str
+        Joints of the robot.
     """
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._in_use: object = None
         self._estimator: OnlineEstimator | None = None
-        self._joints: tuple[str, ...] = ()
-        self._problem = ''  # why there is nothing new
+        self.joint_names: tuple[str, ...] = ()
+        self.problem = ''
         self.clear()
 
     def clear(self) -> None:
@@ -100,8 +107,8 @@ class OnlineParameters:
         )
         if in_use == self._in_use:
             return
-        self._in_use, self._estimator, self._problem = in_use, None, ''
-        self._joints = robot.model.joint_names
+        self._in_use, self._estimator, self.problem = in_use, None, ''
+        self.joint_names = robot.model.joint_names
         self.clear()
         if in_use is None:
             return
@@ -110,7 +117,7 @@ class OnlineParameters:
         try:
             made = estimator_of(model, settings)
         except HodynError as error:
-            self._problem = str(error)
+            self.problem = str(error)
             self._host.get_logger().error(f'Nothing is identified: {error}')
             return
         rest = np.zeros((3, model.n_joints))
@@ -137,7 +144,7 @@ class OnlineParameters:
         stamp : int
             Their time [ns].
         """
-        self._problem = ''
+        self.problem = ''
         self._efforts.append((stamp, effort))
 
     def wants(self, stamp: int) -> bool:
@@ -238,7 +245,7 @@ class OnlineParameters:
             )
         if estimator is None or self._host.now() - self._latest > _MEMORY * NANOSECONDS:
             raise RequestError(
-                f'use_identified: nothing is measured. {self._problem}'.rstrip()
+                f'use_identified: nothing is measured. {self.problem}'.rstrip()
             )
         found = estimator.estimate
         payload = found.payload()
@@ -249,16 +256,24 @@ class OnlineParameters:
             )
         return link, payload[0], payload[1]
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Samples that were used, and outliers."""
+        found = self._estimator
+        return (
+            {} if found is None else {'samples': found.samples, 'outliers': found.outliers}
+        )
+
     def report(self) -> Report | None:
         """Health; None if nothing is to be identified."""
         estimator = self._estimator
         if self._in_use is None:
             return None
-        if self._problem or estimator is None or not estimator.samples:
-            return WARN, self._problem or 'no measurement yet', {}
+        if self.problem or estimator is None or not estimator.samples:
+            return WARN, self.problem or 'no measurement yet', {}
         found = self._total(estimator.estimate)
         values: dict[str, object] = dict(zip(found.names, _shown(found)))
-        values |= {'samples': estimator.samples, 'outliers': estimator.outliers}
+        values |= self.counts
         certain = 'a payload is certain' if found.payload() else 'measurements are used'
         return OK, certain, values
 

@@ -1,17 +1,20 @@
 """Laws in C with every kind of drive, friction and sensor answer as those in Python do."""
 
+import ctypes
 import warnings
 
 import numpy as np
 import pytest
-from support.compiled_controller import Compiled, build
+from support.compiled_controller import SIZES, Compiled, build
 from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
+from support.engine_cases import needs_compiler
 from support.robots import TWO_LINK
 
 from hodyn_ros import HodynError, ModelWarning, RobotModel, friction, generate_code
 from hodyn_ros.actuators import Actuators, CubicSpring, RigidDrive, SeriesElastic
 from hodyn_ros.control import (
     GravityCompensation,
+    Guards,
     JointImpedance,
     TorqueControl,
     TrackingController,
@@ -55,11 +58,13 @@ LAWS = {
 }
 
 
-def law(name):
+def law(name, **more):
     kind, drives, options = LAWS[name]
     model = RobotModel.from_urdf(TWO_LINK)
     actuators = Actuators(model, dict(zip(model.joint_names, drives)))
-    return kind(actuators, T, **{'torque_limits': [80.0, 40.0], 'guards': None, **options})
+    return kind(
+        actuators, T, **{'torque_limits': [80.0, 40.0], 'guards': None, **options, **more}
+    )
 
 
 @pytest.mark.every_case
@@ -89,6 +94,75 @@ def test_answers_on_random_states_are_those_of_python(name, tmp_path):
     assert error < 1e-9 * largest
     as_cpp = '-x', 'c++', '-std=c++11', *WARNINGS, '-O1', '-c', '-o', tmp_path / 'code.o'
     run(CPP_COMPILERS[0], *as_cpp, tmp_path / 'robot_dynamics.c')
+
+
+CALLS = """
+#include "robot_dynamics.c"
+#define CALL(function) long long call_##function( \\
+    void *a, void *b, void *c, long long n, const double *given, void *none, double *result) \\
+{ (void)a; (void)b; (void)c; (void)n; (void)none; function(given, result); return 0; }
+"""
+FUNCTIONS = 'mass_matrix', 'robot_inverse_dynamics_0', 'robot_inverse_dynamics_2', 'gravity'
+
+
+def with_dynamics_in_c(controller, folder):
+    """Library of a law, and the law with the mass matrix, efforts and friction of the library."""
+    build(controller, folder)
+    names = [*FUNCTIONS, 'motor_friction']
+    if 'motor_friction(' not in (folder / 'robot_dynamics.c').read_text():
+        names.pop()
+    calls = ''.join(f'CALL({name})\n' for name in names)
+    (folder / 'all.c').write_text(CALLS + calls + SIZES)
+    options = ('-std=c99', '-O2', '-ffp-contract=off', '-shared', '-fPIC')
+    run(C_COMPILERS[0], *options, '-o', folder / 'all.so', folder / 'all.c', '-lm')
+    library, calls = ctypes.CDLL(str(folder / 'all.so')), controller.observer.connected()
+    calls._awaited.clear()
+    for row, name in enumerate(names):
+        function = ctypes.cast(library[f'call_{name}'], ctypes.c_void_p)
+        controller.observer.robot.calls[row] = function.value, 0, 0, 0
+    return library
+
+
+@needs_compiler
+@pytest.mark.parametrize('name', LAWS)
+def test_bits_are_those_of_python_whatever_happens(name, tmp_path):
+    """With gates, missed samples, gaps, stops and releases, on the same dynamics."""
+    controller = law(name, guards=Guards(max_tracking_error=0.5, max_external_torque=1e3))
+    c = Compiled(with_dynamics_in_c(controller, tmp_path))
+    random, seen = np.random.default_rng(3), set()
+    controller.reset()
+    rest = controller.resting(START)
+    for k in range(3000):
+        phase = 0.01 * k + np.arange(5)[:, None] * np.pi / 2
+        desired = 0.05 * np.sin(phase)[: controller.orders] * [1.0, -1.0]
+        if controller.orders == 5:
+            desired[0] += START
+        q = START + 0.05 * np.sin(0.01 * k - 0.02) + 1e-4 * random.standard_normal(2)
+        theta = rest + 0.05 * np.sin(0.01 * k - 0.02) + 1e-4 * random.standard_normal(2)
+        theta[1] += 0.4 * (k % 1000 in (*range(700, 710), 300))
+        q[0] = np.nan if k % 997 == 5 and k > 10 else q[0]
+        given = [desired, q, None, theta, None]
+        if k % 50 > 40:
+            given.append(500.0 * (theta - q))
+        elapsed = {7: 3 * T, 8: 2.6 * T, 77: 80 * T, 78: 0.0}.get(k % 500, T)
+        if k % 1000 == 900:
+            controller.stop('asked for')
+            c.library.robot_controller_stop(c.memory)
+        try:
+            torque = controller.command(*given, elapsed=elapsed)
+        except HodynError:
+            torque = None
+        found = c.command(*given, elapsed=elapsed)
+        assert (torque is None) == (c.status not in (0, 5)), k
+        assert torque is None or np.array_equal(torque, found), k
+        seen.add(c.library.reason(c.memory))
+        if k % 40 == 39 and controller.state == 'stopped':
+            try:
+                controller.release()
+                assert c.library.robot_controller_release(c.memory) == 0
+            except HodynError:
+                assert c.library.robot_controller_release(c.memory) == 1
+    assert {0, 10} < seen and len(seen) > 2
 
 
 def test_a_singular_mass_matrix_is_told(tmp_path):

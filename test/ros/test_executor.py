@@ -7,6 +7,7 @@ import pytest
 from rcl_interfaces.srv import GetParameters
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future, Task
 from rclpy.timer import TimerInfo
 from std_msgs.msg import String
@@ -15,6 +16,7 @@ from support.ros_harness import TIMEOUT, own_domain
 from hodyn_ros.ros.base import executor as module
 from hodyn_ros.ros.base.executor import StreamExecutor
 
+BEST_EFFORT = ReliabilityPolicy.BEST_EFFORT
 LEFT = 'The executor of rclpy is used from now on'
 
 
@@ -142,6 +144,19 @@ def test_entities_come_and_go_while_others_are_called(spun):
     spun.publish('message')
     spun.until(lambda: len(spun.called) == 2)
     assert spun.called == ['first', 'second message']
+
+
+def test_events_of_the_middleware_are_called_though_no_wait_is_for_them(spun):
+    told = []
+    events = SubscriptionEventCallbacks(incompatible_qos=told.append)
+    spun.subscribe()
+    spun.rest()
+    other = Node('other', context=spun.context)
+    other.create_publisher(String, 'strict', QoSProfile(depth=1, reliability=BEST_EFFORT))
+    spun.node.create_subscription(String, 'strict', print, 1, event_callbacks=events)
+    spun.until(lambda: told)
+    assert told[0].total_count_change == 1
+    other.destroy_node()
 
 
 def test_changes_and_calls_from_other_threads_wake_the_executor(spun):

@@ -136,7 +136,7 @@ class Input:
         self._warned: set[str] = set()  # what is said of publishers that are there
         self.health = node.diagnostics.input(topic.name)
         # Who counts what is lost watches publishers too: rclpy need not warn of those that do not
-        # fit. (Every kind of event costs time with every message.)
+        # fit.
         events = SubscriptionEventCallbacks(use_default_callbacks=False)
         if topic.is_sample:
             events.message_lost = self.count_lost

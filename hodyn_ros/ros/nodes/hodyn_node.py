@@ -19,6 +19,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from hodyn_msgs.msg import (
     BaseMotion,
+    IdentifiedParameters,
     JointEffort,
     JointMotion,
     MotionEstimate,
@@ -65,14 +66,13 @@ from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.serialized import EffortWriter, MotionReader
 from hodyn_ros.ros.base.subscription import Topic
-from hodyn_ros.ros.nodes.identification import OnlineIdentification
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import CommandStream, ControllerOutput
 from hodyn_ros.ros.planner.messages import SERVICES, health_of
 from hodyn_ros.streams import base_motion
 from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
 from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
-from hodyn_ros.streams.identification import estimator_of
+from hodyn_ros.streams.identification import OnlineParameters, estimator_of
 from hodyn_ros.streams.measured import MeasuredMotion, MechanismStates
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
@@ -145,11 +145,14 @@ class HodynNode(RobotNode[NodeSettings]):
         self._transitions = Transitions()
         acting = self._wrenches, self._base, self._transitions
         self._efforts = InstantEfforts(*acting)
-        self._identification = OnlineIdentification(self)
+        self._identification = OnlineParameters(self)
 
         self._effort_publisher = self.advertise(JointEffort, '~/joint_effort')
         self._state_publisher = self.advertise(JointState, '~/joint_states')
         self._estimate_publisher = self.advertise(MotionEstimate, '~/motion_estimate')
+        self._parameter_publisher = self.advertise(
+            IdentifiedParameters, '~/identified_parameters'
+        )
         self._motor_publisher = self.advertise(MotorReference, '~/motor_reference')
         self._commands = CommandStream(self)
         # It runs as long as there is a motion.
@@ -350,7 +353,11 @@ class HodynNode(RobotNode[NodeSettings]):
 
         def change(robot: Robot) -> None:
             if request.use_identified:
-                self._identification.fill(request)
+                com = request.inertia.com
+                link, mass, (com.x, com.y, com.z) = self._identification.payload(
+                    request.link
+                )
+                request.link, request.inertia.m = link, mass
             allow_impossible = self.settings.allow_impossible_inertia
             payload = payload_of(request)
             payloads, response.warnings = with_payload(robot, payload, allow_impossible)
@@ -477,7 +484,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if values is not None:
             timeout = self.settings.input_timeout
             estimate = measured.take(values[0], stamp, arrival, timeout)
-        self._identification.take_message(message, stamp)
+        self._take_efforts(message, stamp)
         self.diagnostics.dropped(topic, measured.dropped - dropped)
         if measured.is_behind_gap:
             self.diagnostics.input(topic).add('gaps')
@@ -485,6 +492,34 @@ class HodynNode(RobotNode[NodeSettings]):
             self._estimate = estimate
             if self.settings.answer_all:
                 self._answer_joint_states()
+
+    def _take_efforts(self, message: JointState, stamp: int) -> None:
+        """Keep measured efforts, if something is identified from them."""
+        identification = self._identification
+        if identification.wants(stamp):
+            try:
+                names = identification.joint_names
+                measured = values_of('joint_states', message, ('effort',), names)
+            except HodynError as error:
+                identification.problem = str(error)
+                return
+            if measured is not None:
+                identification.take(measured[0], stamp)
+
+    def _identify(self, motion: Array, stamp: int, wrenches: Any, std: Array) -> None:
+        """Compare measured efforts with a motion; publish what is identified."""
+        found = self._identification.compare(motion, stamp, wrenches, std)
+        if found is not None:
+            message = IdentifiedParameters(
+                names=found.names,
+                values=found.values,
+                deviations=found.std,
+                units=found.units,
+                **self._identification.counts,
+            )
+            message.header.stamp = time_message(stamp)
+            message.header.frame_id = self.settings.identification.payload_link
+            self._parameter_publisher.publish(message)
 
     def _compare_with_loops(self) -> None:
         """Count and log joints that are measured where closed loops do not allow it."""
@@ -584,7 +619,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if estimate is not None:
             delay = estimate.delay
             if std is not None:
-                self._identification.update(motion, stamp, found.wrenches, std)
+                self._identify(motion, stamp, found.wrenches, std)
         message = self._writer.message(effort, stamp, source, continuous, std, delay)
         self._effort_publisher.publish(message)
         if self._mechanism.joint_names:
@@ -718,7 +753,10 @@ class HodynNode(RobotNode[NodeSettings]):
         diagnostics.wrenches = self._wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
         reports = diagnostics.report(*self._preparation.state, values)
-        return [*reports, *self._identification.statuses()]
+        identified = self._identification.report()
+        if identified is not None:
+            reports.append(diagnostics.status('identification', *identified))
+        return reports
 
     def _note_limit_hits(self) -> None:
         if self._limit_check is not None:
