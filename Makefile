@@ -4,12 +4,14 @@
 PYTHON ?= python3
 VENV := .venv
 COLCON_VENV := .venv-colcon
+FRANKA_VENV := .venv-franka
 BENCH := quick
 # One more than there are processors, since tests of nodes mostly wait. More than four hold each
 # other up: such a test has several processes.
 PROCESSES := $(shell expr $$(nproc) + 1)
 IN_PARALLEL := -n $(PROCESSES) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SOAK := 600
+PATHS := 30
 # Two things at a time, each told as it begins.
 BESIDE = +@$(MAKE) --no-print-directory --jobs 2
 
@@ -61,7 +63,7 @@ lint: venv ## Set up and check style and types
 
 .PHONY: test-long
 test-long: ## Set up and run all tests, with more examples, and measure the coverage of lines
-	$(BESIDE) $(VENV)/test-long.ready
+	$(BESIDE) $(VENV)/test-long.ready $(FRANKA_VENV)/ready.stamp
 	$(VENV)/bin/pytest -m '' $(IN_PARALLEL) --cov
 
 # Both are started by other targets, once there is an environment.
@@ -83,6 +85,16 @@ demo: plot ## Set up, run the Panda node on real topics and draw build/demo/pand
 demo-sea: plot ## Set up, compare control laws of a Panda with elastic joints into build/demo_sea
 	$(PIP) 'pin>=2.7'
 	$(VENV)/bin/python -m benchmarks laws -o build/demo_sea
+
+.PHONY: demo-franka
+demo-franka: franka ## Set up, move a simulated FR3 by Franka's own interface and draw build/demo_franka
+	@echo 'Moving the robot: 70 s.'
+	$(VENV)/bin/python examples/franka/demo.py
+
+.PHONY: bench-franka
+bench-franka: franka ## Set up and time random paths of that FR3 in six ways (PATHS=30: an hour)
+	$(PIP) --editable '.[bench]' 'ruckig>=0.15'
+	$(VENV)/bin/python examples/franka/table.py --paths $(PATHS)
 
 .PHONY: examples
 examples: plot ## Set up, recompute examples of the papers and draw them into build/examples
@@ -127,7 +139,7 @@ colcon: $(COLCON_VENV)/ready.stamp ## Build and test both packages with colcon, 
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) $(COLCON_VENV) build install log *.egg-info
+	rm -rf $(VENV) $(COLCON_VENV) $(FRANKA_VENV) build install log *.egg-info
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -191,6 +203,7 @@ $(VENV)/%.stamp: $(VENV)/created.stamp $(PACKAGE_SOURCES)
 	@$(PIP) --editable '.[ros,$*]'
 	@touch $@
 
+DOWNLOADS_franka := 170 MB, 25 s and the downloads
 DOWNLOADS_plot := 160 MB, 20 s and the downloads
 DOWNLOADS_test := 700 MB, 40 s and the downloads
 DOWNLOADS_test-long := 2.5 GB, 90 s and the downloads
@@ -203,6 +216,17 @@ $(VENV)/%.ready: $(VENV)/%.stamp $(WHEELS)/msgs.stamp
 .PHONY: plot
 plot:
 	$(BESIDE) $(VENV)/plot.ready
+
+# The robot has an environment of its own: franka-sim needs an older NumPy and an older MuJoCo.
+.PHONY: franka
+franka:
+	$(BESIDE) $(VENV)/franka.ready $(FRANKA_VENV)/ready.stamp
+
+$(FRANKA_VENV)/ready.stamp:
+	$(call create_venv,$(FRANKA_VENV))
+	@echo 'Installing the simulated robot: 180 MB, 20 s and the downloads.'
+	@$(FRANKA_VENV)/bin/pip install --quiet --no-compile 'franka-sim==1.1.7' 'mujoco<3.3' 'numpy<2'
+	@touch $@
 
 # hodyn_ros itself and hodyn_msgs are not installed here: colcon builds them.
 $(COLCON_VENV)/ready.stamp: setup.py hodyn_msgs/pyproject.toml

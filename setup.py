@@ -96,6 +96,8 @@ setup(
         'identify': ['clarabel>=0.6'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
+        # Franka's own client; see examples/franka.
+        'franka': ['matplotlib>=3.5', 'pylibfranka>=0.21.3'],
         # Data sets of many motions on a cluster.
         'cluster': ['dask[distributed]>=2022.1'],
         # Formulas as MathML need this docutils, and with it Python 3.11.

@@ -123,6 +123,7 @@ class Report:
             > self.allowed_latency,
             f'{self.not_finite} messages were not finite': self.not_finite,
             'the node died': self.node_died,
+            'no planning process was seen': not self.memory_at_ends(1)[1],
             'no fault was committed': not self.faults.get('committed'),
             f'the memory grew by {growth:.1f} MB': growth > self.allowed_growth,
         }

@@ -6,6 +6,7 @@ from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_traject
 from hodyn_ros.analysis.stop_analysis import Excess, StopAnalysis, StopCause, Undecided
 from hodyn_ros.analysis.stops import find_stop_causes
 from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.margins import checked_margins, with_margins
 from hodyn_ros.model.violations import (
     LimitCheck,
     Quantity,
@@ -29,6 +30,7 @@ __all__ = [
     'Undecided',
     'Unlimited',
     'Violation',
+    'checked_margins',
     'controller_trajectory',
     'find_position_violations',
     'find_stop_causes',
@@ -36,4 +38,5 @@ __all__ = [
     'find_violations',
     'limited',
     'motion_limits',
+    'with_margins',
 ]

@@ -261,7 +261,7 @@ def stopped(
         If options contradict each other or have no effect on a recording.
     """
     _refuse_options(given, recorded, measured is not None, output)
-    problem = load_problem(given)
+    problem = load_problem(given, until_limits=True)
     sources = [_recorded_samples(problem, given.motion, given.topic)]
     if measured is not None:
         path = Path(measured)
@@ -310,6 +310,10 @@ def _refuse_options(
                 f'--{name} has no effect on a recording, which is looked at as it was sent or '
                 'measured (--recorded, --measured); leave it out.'
             )
+    if given.margins:
+        raise RequestError(
+            '--margin has no effect on a recording: a robot stops at its limits. Leave it out.'
+        )
 
 
 def _recorded_samples(problem: Problem, path: Path, topic: str | None) -> Samples:

@@ -164,6 +164,13 @@ _OF_MOTION = (
     _choice('--interpolation', INTERPOLATIONS, 'spline'),
 )
 _MOTION = (click.Argument(['motion'], type=_PATH), *_OF_MOTION)
+_MARGIN = _option(
+    '--margin',
+    'margins',
+    multiple=True,
+    metavar='QUANTITY=SHARE',
+    help='Of a limit, left to feedback: torque_rate=20%.',
+)
 _RECORDINGS = (
     click.Argument(
         ['recordings'], nargs=-1, required=True, metavar='RECORDING...', type=_PATH
@@ -177,7 +184,7 @@ _RECORDINGS = (
     ),
     _option('--link', metavar='LINK', help='Of a payload.'),
 )
-_GIVEN = {str(parameter.name) for parameter in (*_ROBOT, *_MOTION)}
+_GIVEN = {str(parameter.name) for parameter in (*_ROBOT, *_MOTION, _MARGIN)}
 
 
 def verbatim_blocks(text: str) -> str:
@@ -304,6 +311,7 @@ def compute() -> Callable[..., Any]:
     'Compare a motion with the limits of a robot.',
     *_ROBOT,
     *_MOTION,
+    _MARGIN,
     _choice(
         '--recorded',
         ('commanded', 'measured'),
@@ -345,6 +353,7 @@ def check() -> Callable[..., Any]:
     'Make a motion keep its limits, or as fast as they allow.',
     *_ROBOT,
     *_MOTION,
+    _MARGIN,
     _option('--uniform', is_flag=True, help='Stretch the motion as a whole.'),
     _option(
         '--slower-only',

@@ -25,6 +25,8 @@ _HERE = '--config'  # as a source: what the command line itself says
 
 FAMILIES = ('limits', 'friction', 'actuators')
 """Parameters that have a table for each joint."""
+MARGINS = 'margins'
+"""Shares of limits that are left to feedback, by the quantity."""
 DESCRIPTION = 'description'
 """Instead of limits: those of the robot description alone; of friction: that of it."""
 _VALUES = {
@@ -48,7 +50,7 @@ class Config:
     sources : dict of str to str
         Where they come from.
     values : dict of str to object
-        Parameters without joints, and `DESCRIPTION` for a family.
+        Parameters without joints, a table of `MARGINS`, and `DESCRIPTION` for a family.
     remarks : list of str
         On families that several files have.
     """
@@ -156,12 +158,15 @@ def read_config(items: Sequence[str]) -> Config:
             known = config.tables.setdefault(family, {})
             for joint, keys in joints.items():
                 known[joint] = {**known.get(joint, {}), **keys}
+        known_margins = config.values.get(MARGINS, {})
         config.values.update(values)
+        if MARGINS in values:
+            config.values[MARGINS] = {**known_margins, **values[MARGINS]}
     return config
 
 
 _NOTHING = (
-    '{} holds no ' + ', '.join((*FAMILIES, *_VALUES)) + '; expected the layout of '
+    '{} holds no ' + ', '.join((*FAMILIES, MARGINS, *_VALUES)) + '; expected the layout of '
     'config/panda.yaml, config/panda_sea.yaml or config/generic.yaml: "limits:" and so on with a '
     'table for each joint, by itself or below "ros__parameters:".'
 )
@@ -185,6 +190,13 @@ def _parameters(
             )
         elif first in FAMILIES:
             values[first] = value
+        elif first == MARGINS:
+            if not names:
+                raise RequestError(
+                    f'{source}: {where} is {value!r}, expected a table of quantities, such as '
+                    'margins: {torque_rate: 20%}.'
+                )
+            values.setdefault(MARGINS, {})['.'.join(names)] = value
         elif first in _VALUES and not names:
             if not isinstance(value, _VALUES[first]):
                 expected = {str: 'a name', list: '[x, y, z]', bool: 'true or false'}

@@ -14,7 +14,7 @@ import click
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
 from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.cli.config import DESCRIPTION, Config, read_config
+from hodyn_ros.cli.config import DESCRIPTION, MARGINS, Config, read_config
 from hodyn_ros.cli.output import show, show_remarks
 from hodyn_ros.display import Answer
 from hodyn_ros.errors import ActuatorError, AmbiguousNameError, ModelError, RequestError
@@ -22,6 +22,7 @@ from hodyn_ros.files import Samples, compute, read_motion
 from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
 from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.margins import checked_margins, margins_in_words, with_margins
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.sources import RobotSource, find_robot, root_tag
 from hodyn_ros.model.violations import motion_limits
@@ -55,6 +56,8 @@ class Given:
         In the base frame [m/s^2].
     rate : float or None
         [Hz]
+    margins : tuple of str
+        Shares of limits that are left to feedback, QUANTITY=SHARE.
     """
 
     robot: str = ''
@@ -67,6 +70,7 @@ class Given:
     derivatives: str = 'auto'
     rate: float | None = None
     interpolation: str = 'spline'
+    margins: tuple[str, ...] = ()
 
     @property
     def trajectory(self) -> tuple[str | None, int | None]:
@@ -99,6 +103,8 @@ class Problem:
     """For people."""
     actuators: Actuators | None
     motor_limits: MotorLimits | None
+    margins: dict[str, float]
+    """Shares of limits that are left to feedback, taken off all limits here."""
     remarks: tuple[str, ...]
     """On the configuration."""
 
@@ -126,6 +132,7 @@ class Problem:
         robot = {
             'robot': self.model.name,
             'limits_from': self.limits_from,
+            'margins': self.margins,
             'provenance': self.model.provenance.lines(),
         }
         show(Answer(answer.parts, {**robot, **answer.data}), as_json)
@@ -165,7 +172,7 @@ class Problem:
         )
 
 
-def load_problem(given: Given, quiet: bool = False) -> Problem:
+def load_problem(given: Given, quiet: bool = False, until_limits: bool = False) -> Problem:
     """Find the robot, with limits, friction and actuators.
 
     Parameters
@@ -173,6 +180,8 @@ def load_problem(given: Given, quiet: bool = False) -> Problem:
     given : Given
     quiet : bool
         Whether remarks, and doubts about the description, are left to the caller to show.
+    until_limits : bool
+        Whether margins do not count: a robot stops at its limits.
 
     Returns
     -------
@@ -186,6 +195,8 @@ def load_problem(given: Given, quiet: bool = False) -> Problem:
     source, config = _found(given.robot, given.motion), read_config(given.config)
     model = _model(given, config, source)
     limits, limits_from, remarks = _limits(model, config, source.limits)
+    margins = {} if until_limits else _margins(given, config)
+    limits_from += margins_in_words(margins)
     friction, more = config.of_robot('friction', model.name, model.body_names)
     with _named(config.sources.get('friction')):
         model = model.with_friction(friction_from_config(friction))
@@ -205,8 +216,30 @@ def load_problem(given: Given, quiet: bool = False) -> Problem:
             warnings.warn(text, ModelWarning, stacklevel=2)
         show_remarks(remarks)
     return Problem(
-        given, config, model, source, limits, limits_from, actuators, motor_limits, remarks
+        given,
+        config,
+        model,
+        source,
+        with_margins(limits, margins),
+        limits_from,
+        actuators,
+        motor_limits and with_margins(motor_limits, margins),
+        margins,
+        remarks,
     )
+
+
+def _margins(given: Given, config: Config) -> dict[str, float]:
+    """Shares of limits that are left to feedback, of files and then of options."""
+    asked = {}
+    for text in given.margins:
+        name, separator, share = text.partition('=')
+        if not separator:
+            raise RequestError(
+                f'--margin {text!r} is not of the form QUANTITY=SHARE, as torque_rate=20%.'
+            )
+        asked.update(checked_margins({name: share}))
+    return {**checked_margins(config.values.get(MARGINS, {})), **asked}
 
 
 @contextmanager

@@ -2,20 +2,20 @@
 
 Free of ROS: time comes in as an argument, so that all of it runs with a virtual clock.
 
-Control loops, payloads and wrenches are imported when they are asked for: they load much that
-streams of motions do without.
+Control loops with their inputs, payloads and wrenches are imported when they are asked for: they
+load much that streams of motions do without.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hodyn_ros.streams.inputs import Measured, References, Stamps
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.motion_stream import Instant, MotionStream, Plan, Request, Task
 from hodyn_ros.streams.timeline import PlannedMotion, State, Timeline
 
 if TYPE_CHECKING:
     from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
+    from hodyn_ros.streams.inputs import Measured, References, Stamps
     from hodyn_ros.streams.laws import elastic_robot, make_laws
     from hodyn_ros.streams.payloads import Transitions
     from hodyn_ros.streams.wrenches import Wrenches
@@ -44,6 +44,9 @@ __all__ = [
 _LATER = {
     'ControlStep': 'control_loop',
     'ControlLoop': 'control_loop',
+    'Measured': 'inputs',
+    'References': 'inputs',
+    'Stamps': 'inputs',
     'Transitions': 'payloads',
     'Wrenches': 'wrenches',
     'elastic_robot': 'laws',

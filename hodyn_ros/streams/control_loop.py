@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.law import STOPPED, Command
 from hodyn_ros.control.laws import FLOATING, MODES
 from hodyn_ros.control.observer import ObservedState
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 
 MakeLaws = Callable[[Host, Robot, Any], 'Laws']
 """Makes what controls a robot by settings; HodynError if nothing can."""
+
+
+_SUSPENDED = 'The robot gets no commands, so that its brakes close: '
 
 
 class ControlStep(NamedTuple):
@@ -122,9 +126,8 @@ class ControlLoop:
         self._early = b''  # trajectory that has come before the simulated time
         self._tracking = self._largest_tracking = 0.0
         self.why, self._stops, self._pace = '', 0, Pace()
-        self._is_suspended = self._is_silent = (
-            False  # nothing is commanded: any more, or just now
-        )
+        # Nothing is commanded any more, or just now.
+        self._is_suspended = self._is_silent = False
         self.stream = MotionStream(
             planner, lambda: host.settings.planning, self._start_state, self._on_planned
         )
@@ -198,13 +201,17 @@ class ControlLoop:
         before = self._host.settings
         self._changed(self.laws, before, settings)
         changes = settings.controller, before.controller
-        if changes[0] != changes[1] and not set(MODES).isdisjoint(changes):
-            self._check_change(self.laws)
-            if before.controller == FLOATING and settings.without_reference != HOLD:
-                raise ControlError(
-                    'A robot that was led by hand has no reference: set without_reference to '
-                    'hold first.'
-                )
+        if changes[0] == changes[1] or set(MODES).isdisjoint(changes):
+            return
+        if self.measured is not None:
+            why = self.why and f'the robot has been stopped: {self.why}'
+            if why := why or self.laws.controller.unrest():
+                raise ControlError(f'The control law is changed at rest, but {why}')
+        if before.controller == FLOATING and settings.without_reference != HOLD:
+            raise ControlError(
+                'A robot that was led by hand has no reference: set without_reference to hold '
+                'first.'
+            )
 
     def on_settings(self, before: Any) -> None:
         """Control with the settings of the host from now on.
@@ -240,14 +247,6 @@ class ControlLoop:
         if isinstance(law, ControlError):
             raise law
         return laws._replace(controller=law)
-
-    def _check_change(self, laws: Laws) -> None:
-        """Refuse another law while the robot moves or has been stopped."""
-        if self.measured is None:
-            return
-        why = self.why and f'the robot has been stopped: {self.why}'
-        if why := why or laws.controller.unrest():
-            raise ControlError(f'The control law is changed at rest, but {why}')
 
     # References
 
@@ -310,6 +309,8 @@ class ControlLoop:
     def take_trajectory(self, data: bytes) -> None:
         """Take a trajectory; it also ends a stop, once the robot is at rest.
 
+        An empty one does that also where the robot is led by hand.
+
         Parameters
         ----------
         data : bytes
@@ -323,15 +324,16 @@ class ControlLoop:
             robot or no time, or the message is damaged or too large.
         """
         settings = self._host.settings
-        self._check_led()
         if not settings.measurement_timeout and self.measured is None:
             raise StaleError('There is no measurement yet, whose stamps are the time.')
+        request = request_of(data, settings.planning.max_trajectory_points)
+        if request.data or not self.why:
+            self._check_led()
         if not self.time():  # simulated time has not begun, nor can the motion
             if self._early:
                 report_plan(self._host, Plan(0, None, remarks=(OVERTAKEN,)))
             self._early = data
             return
-        request = request_of(data, settings.planning.max_trajectory_points)
         if not self.preparation.is_under_way:
             self.preparation.ready()
         if self.why:
@@ -550,31 +552,36 @@ class ControlLoop:
         HodynError
             If there is no command, such as without a reference.
         """
-        law, since = laws.controller, measured.stamp - self._answered
+        law, elapsed = laws.controller, None
+        if not self._is_suspended:
+            try:
+                reference, error = self._reference(law, measured)
+            except StaleError:
+                self._answered = 0  # what is not commanded is no gap
+                raise
+            if self._answered and measured.stamp > self._answered:
+                elapsed = (measured.stamp - self._answered) / NANOSECONDS
+            else:
+                self._restart(law)
+            if why := self._off_pace(law, elapsed or 0.0):
+                self._is_suspended = True
+                self._end_motion(why)
         if self._is_suspended:
-            raise ControlError(self._suspended())
-        try:
-            reference, error = self._reference(law, measured)
-        except StaleError:
-            self._answered = 0  # what is not commanded is no gap
-            raise
-        if not (self._answered and since > 0):
-            self._restart(law)
-            since = 0
-        elapsed = since / NANOSECONDS or None
-        if why := self._off_pace(law, elapsed or 0.0):
-            self._suspend(why)
-            raise ControlError(self._suspended())
+            raise ControlError(_SUSPENDED + self.why)
         q, qd, theta, thetad = measured.state
-        known = not (np.isnan(qd).any() or np.isnan(thetad).any())
-        speeds = (qd, thetad) if known else (None, None)
+        if not elapsed or elapsed > Guards.max_gap:
+            # Drivers that take differences are wrong behind a gap, where the law needs them.
+            qd, thetad = (
+                np.clip(speed, -law.too_fast, law.too_fast) for speed in (qd, thetad)
+            )
         command = law.evaluate(
-            *(reference, q, speeds[0], theta, speeds[1], measured.spring_torque),
+            *(reference, q, None if np.isnan(qd).any() else qd),
+            *(theta, None if np.isnan(thetad).any() else thetad, measured.spring_torque),
             elapsed=elapsed,
         )
         self._answered = measured.stamp
         if law.state == STOPPED and law.reason != self.why:
-            self._end_motion(law.reason, f'The robot is being stopped: {law.reason}')
+            self._end_motion(law.reason)
         return ControlStep(measured.stamp, command, error)
 
     def _reference(
@@ -621,30 +628,20 @@ class ControlLoop:
         elapsed : float
             Since the measurement before [s].
         """
-        assert law.guards is not None
         if wrong := self._pace.wrong(law.sample_period):
             return wrong
-        if law.state == STOPPED and elapsed > law.guards.max_gap and self._pace.unrest():
+        if law.state == STOPPED and elapsed > Guards.max_gap and self._pace.unrest():
             return (
                 f'While it was being stopped, no measurement was answered for {elapsed:.3f} s '
                 '(max_gap): none came, or this node was held up.'
             )
         return ''
 
-    def _suspend(self, why: str) -> None:
-        """Command nothing more, until a trajectory comes."""
-        self._is_suspended = True
-        self._end_motion(
-            why, f'The robot gets no commands, so that its brakes close: {why}'
-        )
-
-    def _suspended(self) -> str:
-        return f'The robot gets no commands, so that its brakes close: {self.why}'
-
-    def _end_motion(self, why: str, text: str) -> None:
+    def _end_motion(self, why: str) -> None:
         """Note why the robot is stopped, and drop what it was to do."""
         self._stops += not self.why or self._is_suspended
         self.why = why
+        text = (_SUSPENDED if self._is_suspended else 'The robot is being stopped: ') + why
         self._host.get_logger().error(text)
         self.stream.clear(text)
         self.references.clear()

@@ -6,7 +6,6 @@ Settings are the parameters of the node ``flatness_controller``.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from hodyn_ros.control.guards import CONTACT, DRIVE, EXTERNAL, FLOAT, Guards
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
     GravityCompensation,
+    InteractionController,
     JointImpedance,
 )
 from hodyn_ros.control.laws import (
@@ -103,7 +103,7 @@ def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
                 raise ControlError(
                     f'{kind} has one bandwidth; one for each joint is of other laws.'
                 )
-            modes = laws_of(drives.actuators, settings, limits, guards)
+            modes = _laws_of(drives.actuators, settings, limits, guards)
             law = modes[kind]
             if isinstance(law, ControlError):
                 raise law
@@ -150,86 +150,59 @@ def _guards(robot: Robot, limits: Array, settings: Any) -> Guards:
     )
 
 
-def laws_of(
-    actuators: Actuators, settings: Any, limits: Array | None, guards: Guards | None
+def _laws_of(
+    actuators: Actuators, settings: Any, limits: Array, guards: Guards
 ) -> dict[str, ObserverController | ControlError]:
-    """Laws that share an observer, or why they cannot be used.
-
-    Parameters
-    ----------
-    actuators : Actuators
-        With the model of the robot.
-    settings : object
-        The parameters of the node `flatness_controller`.
-    limits : ndarray, shape (m,), optional
-        Largest motor torques [N m] or [N].
-    guards : Guards, optional
-        Laws that yield do without its bound of external torques.
-
-    Returns
-    -------
-    dict of str to ObserverController or ControlError
-        By the names of `MODES`.
+    """Laws that share an observer by the names of `MODES`, or why they cannot be used.
 
     Raises
     ------
     ControlError
         If there is no tracking law, with which the others share bandwidth and observer.
     """
-    modes: dict[str, ObserverController | ControlError] = {}
+    T, of_joints = settings.sample_period, settings.of_joints
+    names = actuators.model.joint_names
     tracking = tracking_controller(
         actuators,
-        settings.sample_period,
-        bandwidth=settings.of_joints('bandwidth', actuators.model.joint_names)[0] or None,
+        T,
+        bandwidth=of_joints('bandwidth', names)[0] or None,
         torque_limits=limits,
         delay=settings.delay,
         guards=guards,
     )
-    shared: dict[str, Any] = {
-        'bandwidth': tracking.bandwidth,
-        'torque_limits': limits,
-        'observer': tracking.observer,
-        'guards': guards and replace(guards, max_external_torque=np.inf),
+    tool = np.repeat([settings.rotational_stiffness, settings.translational_stiffness], 3)
+    laws: dict[str, tuple[type[InteractionController], dict[str, Any]]] = {
+        JOINT: (JointImpedance, {'stiffness': of_joints('joint_stiffness', names)}),
+        CARTESIAN: (
+            CartesianImpedance,
+            {
+                'link': settings.tool_link,
+                'stiffness': tool,
+                'nullspace_stiffness': _NULLSPACE_STIFFNESS,
+            },
+        ),
+        FLOATING: (
+            GravityCompensation,
+            {'damping': _FLOATING_DAMPING, 'feeds_torque_back': settings.torque_sensors},
+        ),
     }
-    modes[TRACKING] = tracking
-    modes[CARTESIAN] = ControlError(
-        'cartesian_impedance needs tool_link, the link that it holds.'
-    )
-    for name, make in _yielding(actuators, settings, shared).items():
+    modes: dict[str, ObserverController | ControlError] = {TRACKING: tracking}
+    for name, (kind, own) in laws.items():
         try:
-            modes[name] = make()
+            if name == CARTESIAN and not settings.tool_link:
+                raise ControlError(f'{name} needs tool_link, the link that it holds.')
+            modes[name] = kind(
+                actuators,
+                T,
+                bandwidth=tracking.bandwidth,
+                torque_limits=limits,
+                observer=tracking.observer,
+                guards=replace(guards, max_external_torque=np.inf),
+                **own,
+            )
         except ControlError as error:
             modes[name] = error
     return modes
-
-
-def _yielding(
-    actuators: Actuators, settings: Any, shared: dict[str, Any]
-) -> dict[str, Callable[[], ObserverController]]:
-    """What makes the laws that give way to forces, by their names, with options of all laws."""
-    T, names = settings.sample_period, actuators.model.joint_names
-    joint = settings.of_joints('joint_stiffness', names)
-    tool = np.repeat([settings.rotational_stiffness, settings.translational_stiffness], 3)
-    made: dict[str, Callable[[], ObserverController]] = {
-        JOINT: lambda: JointImpedance(actuators, T, stiffness=joint, **shared),
-        FLOATING: lambda: GravityCompensation(
-            actuators,
-            T,
-            damping=_FLOATING_DAMPING,
-            feeds_torque_back=settings.torque_sensors,
-            **shared,
-        ),
-    }
-    if settings.tool_link:
-        made[CARTESIAN] = lambda: CartesianImpedance(
-            actuators,
-            T,
-            link=settings.tool_link,
-            stiffness=tool,
-            nullspace_stiffness=_NULLSPACE_STIFFNESS,
-            **shared,
-        )
-    return made
 
 
 def elastic_robot(xml: str, settings: Any) -> Robot:

@@ -114,11 +114,6 @@ class MeasuredMotion:
         return estimate
 
     @property
-    def is_in_use(self) -> bool:
-        """Whether motions are estimated at all."""
-        return self._estimator is not None
-
-    @property
     def latest(self) -> tuple[Array, int] | None:
         """Latest measured position (n,) and its stamp [ns]; None if there is none."""
         return (self._last_position, self._last_stamp) if len(self._last_position) else None

@@ -611,61 +611,57 @@ class MotionStream:
 
     def on_plan(self, plan: Plan, at: Instant) -> None:
         """Carry out a plan, or have it made again if it has come too late to be joined."""
-        if self._open is None or plan.number != self._open.number:
+        item = self._open
+        if item is None or plan.number != item.number:
             return  # overtaken by a stop or by a jump of time
-        item, self._open = self._open, None
-        plan = plan._replace(topic=item.topic)
+        self._open, plan = None, plan._replace(topic=item.topic)
         item.planning += plan.duration
-        why = '' if plan.planned is None else self._overdue(item, at)
-        if why:
-            plan = plan._replace(planned=None, error=why)
         if plan.planned is not None:
-            self.leads.note_plan(plan.duration, len(item.request.data))
-            delivery = 0.0 if item.topic == CHUNK else self.leads.delivery
-            earliest = at.now + round(delivery * NANOSECONDS)
-            is_late = plan.planned.first < earliest
-            moves = self.timeline.moves_between(plan.planned.first, earliest)
-            if is_late and (moves or not self._may_begin_later(item)):
-                if item.tries < _MOST_TRIES:
-                    elapsed = (at.now - item.sent.now) / NANOSECONDS
-                    self._send(item, 2.0 * max(elapsed, SHORTEST_LEAD) + delivery, at)
-                    return
-                text = (
-                    f'Planning took {(at.now - item.sent.now) / NANOSECONDS:.3g} s, again and '
-                    'again longer than expected: the motion in progress has gone on meanwhile.'
-                )
-                plan = plan._replace(planned=None, error=text)
-            else:
-                plan = self._accepted(plan, item, earliest)
+            try:
+                taken = self._taken(plan, plan.planned, item, at)
+            except TrajectoryError as error:
+                taken = plan._replace(planned=None, error=str(error))
+            if taken is None:
+                return
+            plan = taken
         self._is_lost = self._is_lost and plan.planned is None
         self._done(plan)
         self._go_on(at)
 
-    @staticmethod
-    def _may_begin_later(item: _Trajectory) -> bool:
-        """Whether a motion is the same if it begins when its plan is there."""
-        if item.request.stamp:
-            return not item.is_known  # it is as late as it is
-        return not item.is_joined
+    def _taken(
+        self, plan: Plan, planned: PlannedMotion, item: _Trajectory, at: Instant
+    ) -> Plan | None:
+        """Plan that is on the timeline, at its time or as soon as possible.
 
-    def _accepted(self, plan: Plan, item: _Trajectory, earliest: int) -> Plan:
-        """Put a plan on the timeline, at its time or as soon as possible; or refuse it."""
-        planned = plan.planned
-        assert planned is not None
-        if planned.first < earliest and not item.request.stamp:
-            planned = planned._replace(start=planned.start + earliest - planned.first)
-        try:
-            dropped = self.timeline.add(planned)
-        except TrajectoryError as error:
-            return plan._replace(planned=None, error=str(error))
+        None if it is being made again. A TrajectoryError refuses it.
+        """
+        if why := self._overdue(item, at):
+            raise TrajectoryError(why)
+        self.leads.note_plan(plan.duration, len(item.request.data))
+        is_chunk, has_stamp = item.topic == CHUNK, bool(item.request.stamp)
+        delivery = 0.0 if is_chunk else self.leads.delivery
+        earliest = at.now + round(delivery * NANOSECONDS)
+        if planned.first < earliest:
+            # With a stamp a motion is as late as it is, unless it is to go on from somewhere.
+            is_bound = item.is_known if has_stamp else item.is_joined
+            if is_bound or self.timeline.moves_between(planned.first, earliest):
+                elapsed = (at.now - item.sent.now) / NANOSECONDS
+                if item.tries < _MOST_TRIES:
+                    self._send(item, 2.0 * max(elapsed, SHORTEST_LEAD) + delivery, at)
+                    return None
+                raise TrajectoryError(
+                    f'Planning took {elapsed:.3g} s, again and again longer than expected: the '
+                    'motion in progress has gone on meanwhile.'
+                )
+            if not has_stamp:
+                planned = planned._replace(start=planned.start + earliest - planned.first)
+        dropped = self.timeline.add(planned)
         self._planner.accept(plan.number, planned.start)
         # A chunk is streamed only.
-        if self._has_controller and item.topic != CHUNK:
+        if self._has_controller and not is_chunk:
             self._ahead.append(planned.first)
-        remarks = plan.remarks
-        if dropped:
-            remarks = (*remarks, f'It replaces {dropped} that had not begun.')
-        return plan._replace(planned=planned, remarks=remarks)
+        remark = (f'It replaces {dropped} that had not begun.',) if dropped else ()
+        return plan._replace(planned=planned, remarks=(*plan.remarks, *remark))
 
     def _stop(self, names: tuple[str, ...], wanted: int, now: int) -> None:
         """Bring the motion to rest from a time on; nothing that came before starts any more.

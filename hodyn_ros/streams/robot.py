@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -221,7 +222,7 @@ def model_settings(settings: Any) -> tuple[Any, ...]:
 def robot_of(
     description: str, settings: Any, payloads: tuple[Payload, ...] = ()
 ) -> Robot | None:
-    """Robot of a description, with kernels; the latest `REMEMBERED` models are kept.
+    """Robot of a description, without kernels; the latest `REMEMBERED` models are kept.
 
     Parameters
     ----------
@@ -239,10 +240,8 @@ def robot_of(
     """
     if not description:
         return None
-    model = _warm(description, *model_settings(settings))
-    robot = made_robot(description, model, settings, payloads)
-    prepare_variants(robot)
-    return robot
+    model = _assembled(description, *model_settings(settings))
+    return made_robot(description, model, settings, payloads)
 
 
 def made_robot(
@@ -327,15 +326,21 @@ def prepare_variants(robot: Robot, base_moves: bool = False) -> None:
         pass
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _warm(*arguments: Any) -> RobotModel:
-    """Model of a description with its kernels, if they can be compiled."""
-    model = assemble(*arguments)
-    try:
-        model.warm_up()
-    except Exception:  # compilers fail in many ways; NumPy computes the same
-        pass
-    return model
+def warm_up(robot: Robot) -> None:
+    """Have all kernels compiled for a robot, if they can be; until then NumPy computes the same.
+
+    Parameters
+    ----------
+    robot : Robot
+    """
+    bare = robot.bare or robot.model
+    with suppress(Exception):  # compilers fail in many ways
+        bare.warm_up()
+    if any(model is not bare and model is not None for model in robot.variants):
+        prepare_variants(robot)
+
+
+_assembled = lru_cache(maxsize=REMEMBERED)(assemble)
 
 
 def by_joint(values: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:

@@ -314,6 +314,21 @@ def test_robot_that_is_led_by_hand_takes_no_motion_and_is_held_where_it_was_led(
     np.testing.assert_array_equal(robot.sample().error, 0.0)
 
 
+def test_stop_of_a_robot_that_is_led_by_hand_ends_with_an_empty_trajectory():
+    robot = ControlledRobot()
+    robot.set(controller='gravity_compensation')
+    robot.run_until_stopped(force=[30.0, 0.0])
+    robot.run(1.2)
+    with pytest.raises(ControlError, match='has been stopped'):
+        robot.set(controller='tracking')
+    with pytest.raises(ControlError, match='The robot is led by hand'):
+        robot.send(AWAY)
+    robot.send()
+    robot.run(0.05)
+    assert not robot.why
+    robot.set(controller='tracking')
+
+
 def test_law_that_cannot_keep_its_period_commands_nothing_until_it_can():
     robot = ControlledRobot()
     robot.send(AWAY)

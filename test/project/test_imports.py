@@ -142,6 +142,10 @@ def test_a_package_says_what_is_in_it(package):
         ('hodyn_ros', 'numpy hodyn_ros.model hodyn_ros.lie'),
         ('hodyn_ros.RobotModel.from_urdf("panda")', 'email lxml numba scipy yaml'),
         ('import hodyn_ros.cli.check, hodyn_ros.trajectory', 'numba matplotlib'),
+        (
+            'import hodyn_ros.ros.nodes.hodyn_node, hodyn_ros.ros.planner.process',
+            'hodyn_ros.control numba scipy',
+        ),
     ],
 )
 def test_what_is_imported_loads_nothing_heavy(code, heavy):

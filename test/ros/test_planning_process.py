@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
 from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.serialization import serialize_message
 from support import robots
 from support.messages import joint_trajectory
 from support.ros_harness import TIMEOUT, Harness, dict_of
 
 from hodyn_ros import planning_start
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.planner import planner
+from hodyn_ros.ros.planner.answers import plan_trajectory
+from hodyn_ros.streams.motion_stream import Task
+from hodyn_ros.streams.robot import robot_of
 
 Response = ComputeInverseDynamics.Response
 
@@ -101,3 +109,53 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
             assert words in text
     finally:
         harness.close()
+
+
+class Planner(planner.Planner):
+    """Plans as the process does, and keeps its reports."""
+
+    def __init__(self):
+        self.events = queue.Queue()
+        report, log = (lambda *event: self.events.put(event)), print
+        super().__init__(NodeSettings(), report, log)
+
+    def make_robot(self, description, settings, payloads):
+        return robot_of(description, settings, payloads)
+
+    def planned(self, robot, task, settings):
+        return plan_trajectory(robot, task, settings)[0], None
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """A planner whose robots are never compiled."""
+    ended = threading.Event()
+    monkeypatch.setattr(planner, 'warm_up', lambda robot: ended.wait())
+    made = Planner()
+    yield made
+    ended.set()
+    made.close(TIMEOUT)
+
+
+def test_trajectories_are_planned_while_code_for_the_robot_is_compiled(alone):
+    data = serialize_message(trajectory())
+    alone.use(1, robots.TWO_LINK, True, NodeSettings())
+    alone.plan(Task(7, data, 0, 0, None, 0))
+    alone.use(2, robots.TWO_LINK, False, NodeSettings(interpolation='jtc'))
+    alone.plan(Task(8, data, 0, 0, None, 0))
+    events = [alone.events.get(timeout=TIMEOUT) for _ in range(4)]
+    assert [event[0] for event in events] == ['ready', 'planned'] * 2
+    (_, first, _), (_, second, _) = events[1::2]
+    assert (first.number, first.error, second.number, second.error) == (7, '', 8, '')
+    # Each with the settings that were told before it.
+    assert first.planned.continuous_derivative == 4 > second.planned.continuous_derivative
+
+
+def test_robot_that_cannot_be_made_takes_the_place_of_the_one_before(alone):
+    other = NodeSettings(trajectory_sample_period=0.5)
+    alone.use(1, robots.TWO_LINK, False, NodeSettings())
+    alone.use(2, '<robot', False, other)
+    alone.plan(Task(1, serialize_message(trajectory()), 0, 0, None, 0))
+    *_, (_, plan, _) = [alone.events.get(timeout=TIMEOUT) for _ in range(3)]
+    assert plan.planned is None and 'no robot model' in plan.error
+    assert alone.in_use == (None, other) and alone.is_settled

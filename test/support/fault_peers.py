@@ -38,9 +38,8 @@ from std_msgs.msg import String
 from support.fault_tools import (
     INPUTS,
     NAMESPACE,
-    children,
-    command,
     motion_with_names_bytes,
+    planning_of,
     trajectory_bytes,
 )
 from support.messages import joint_motion, joint_trajectory
@@ -276,8 +275,7 @@ class Chaos:
         if self._killed is not None and time.monotonic() < self._killed + LIFE:
             return
         self._killed = time.monotonic()
-        planning = [pid for pid in children(self._pid) if 'ros.planning' in command(pid)]
-        for pid in planning:
+        for pid in planning_of(self._pid):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

@@ -96,6 +96,11 @@ def command(pid: int) -> str:
         return ''
 
 
+def planning_of(pid: int) -> list[int]:
+    """Processes that plan for a node."""
+    return [child for child in children(pid) if 'ros.planner' in command(child)]
+
+
 def memory(pid: int, field: str = 'VmRSS') -> int:
     """Memory of a process [B]: VmRSS as it is, VmHWM at its highest; 0 if it has ended."""
     try:
@@ -151,9 +156,7 @@ class NodeProcess(Process):
 
     def planning_memory(self) -> int:
         """Memory of the process that plans [B]; compilers come and go beside it."""
-        return sum(
-            memory(pid) for pid in children(self.pid) if 'ros.planning' in command(pid)
-        )
+        return sum(map(memory, planning_of(self.pid)))
 
 
 # Client

@@ -62,7 +62,6 @@ from hodyn_ros.ros.base.motor_messages import (
     requested_stiffness,
     stiffness_from_message,
 )
-from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.measured import TURN
 from hodyn_ros.streams.motion_stream import CHUNK_STEP, Plan, Task
@@ -207,9 +206,7 @@ def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
     robot = ready(robot)
     message = unpacked(task)
     points, options = message.points, settings.chunk
-    if not any(
-        point.time_from_start.sec or point.time_from_start.nanosec for point in points
-    ):
+    if all(point.time_from_start == Duration() for point in points):
         for number, point in enumerate(points):
             sec, nanosec = divmod(round(NANOSECONDS * options.period) * number, NANOSECONDS)
             point.time_from_start = Duration(sec=sec, nanosec=nanosec)
@@ -232,22 +229,6 @@ def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
     return Plan(
         task.number, PlannedMotion(names, motion, join, motion.continuous_derivative)
     )
-
-
-def refused_plan(task: Task, error: BaseException) -> Plan:
-    """What has become of a task that has failed.
-
-    Parameters
-    ----------
-    task : Task
-    error : BaseException
-        Says why.
-
-    Returns
-    -------
-    Plan
-    """
-    return Plan(task.number, None, error=reason(error))
 
 
 def exceeded_limits(message: JointEffortTrajectory, hint: str) -> tuple[str, ...]:
@@ -292,10 +273,10 @@ def in_nearest_turn(model: RobotModel, motion: Array, waypoints: Waypoints) -> A
     -------
     ndarray, shape (5, n)
     """
-    motion = motion.copy()
-    for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
-        if kind == 'continuous' and name in waypoints.joint_names:
-            first = waypoints.positions[0, waypoints.joint_names.index(name)]
+    motion, kinds = motion.copy(), dict(zip(model.joint_names, model.joint_types))
+    for name, first in zip(waypoints.joint_names, waypoints.positions[0]):
+        if kinds.get(name) == 'continuous':
+            j = model.joint_names.index(name)
             motion[0, j] += TURN * np.round((first - motion[0, j]) / TURN)
     return motion
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hodyn_ros.control.observer_controller import GUARDS
+from hodyn_ros.control.guards import Guards
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.planner.answers import exceeded_limits, plan_trajectory
@@ -25,12 +25,8 @@ class ElasticPlanner(Planner['ControlSettings']):
     def make_robot(
         self, description: str, settings: ControlSettings, payloads: tuple[Payload, ...]
     ) -> Robot | None:
-        """Robot of a description, with kernels; None if the description is empty."""
-        if not description:
-            return None
-        robot = elastic_robot(description, settings)
-        robot.model.warm_up()
-        return robot
+        """Robot of a description, without kernels; None if the description is empty."""
+        return elastic_robot(description, settings) if description else None
 
     def planned(
         self, robot: Robot | None, task: Task, settings: ControlSettings
@@ -38,7 +34,7 @@ class ElasticPlanner(Planner['ControlSettings']):
         """Plan of a trajectory, refused if it exceeds limits."""
         if robot is not None and task.known is not None:
             # Positions in which the robot is already, up to the margin, it may leave.
-            limits, margin, q = robot.limits, GUARDS.position_margin, task.known.motion[0]
+            limits, margin, q = robot.limits, Guards.position_margin, task.known.motion[0]
             lower = np.minimum(limits.lower, np.maximum(q, limits.lower - margin))
             upper = np.maximum(limits.upper, np.minimum(q, limits.upper + margin))
             robot = robot._replace(limits=limits._replace(lower=lower, upper=upper))

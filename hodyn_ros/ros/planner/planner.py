@@ -5,15 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Generic, TypeVar
 
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.base.worker import Worker
-from hodyn_ros.ros.planner.answers import refused_plan
 from hodyn_ros.ros.planner.messages import ForController
+from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.motion_stream import Plan, Task
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot import Robot, warm_up
 from hodyn_ros.streams.timeline import PlannedMotion
 
 S = TypeVar('S')
@@ -38,6 +37,7 @@ class Planner(Generic[S]):
         self, settings: S, report: Callable[..., None], log: Callable[[str], object]
     ) -> None:
         self.report, self.worker = report, Worker('planning', log)
+        self._compiling = Worker('compiling', log)
         self.changed = threading.Condition()  # lock of what follows
         self._robot: Robot | None = None
         self._settings = settings
@@ -47,7 +47,7 @@ class Planner(Generic[S]):
     def make_robot(
         self, description: str, settings: S, payloads: tuple[Payload, ...]
     ) -> Robot | None:
-        """Robot of a description, with kernels; None if the description is empty."""
+        """Robot of a description, without kernels; None if the description is empty."""
         raise NotImplementedError
 
     def planned(
@@ -106,6 +106,8 @@ class Planner(Generic[S]):
                     self._unused -= 1
                     self.changed.notify_all()
                 self.report('ready', version)
+            if robot is not None:  # which is of use before its kernels are there
+                self._compiling.put(lambda: warm_up(robot))
 
         with self.changed:
             self._unused += 1
@@ -122,8 +124,10 @@ class Planner(Generic[S]):
             made = made._replace(duration=time.perf_counter() - begin)
             self.report('planned', made, sent)
 
-        failed = partial(refused_plan, task)
-        self.worker.put(plan, lambda error: self.report('planned', failed(error), None))
+        def failed(error: BaseException) -> None:
+            self.report('planned', Plan(task.number, None, error=reason(error)), None)
+
+        self.worker.put(plan, failed)
 
     def know(self, version: int) -> None:
         """Note that all has come that the node had told when it was asked for a version."""

@@ -44,7 +44,6 @@ from hodyn_ros.ros.planner.answers import (
     whole_answer,
 )
 from hodyn_ros.ros.planner.controllers import planned_for_controller
-from hodyn_ros.ros.planner.elastic import ElasticPlanner
 from hodyn_ros.ros.planner.messages import (
     MOST_WAITING_REQUESTS,
     SERVICES,
@@ -79,7 +78,7 @@ class Service(NamedTuple):
     ----------
     name : str
     kind : type
-        Of the service.
+        Of the service; its responses have the fields success, error_code and message.
     answer : callable
         Takes robot, request and settings, and returns the response.
     """
@@ -101,16 +100,9 @@ class Service(NamedTuple):
         return self.kind.Response(error_code=error_code, message=message)
 
 
-# The fields success, error_code and message, and the codes below, are those of all of them. The
-# functions are looked up when they are called.
-_SERVICES = (
-    Service(SERVICES[0], ComputeInverseDynamics, lambda *given: answer(*given)),
-    Service(SERVICES[1], RetimeTrajectory, lambda *given: retimed(*given)),
-)
-BUSY, INTERNAL_ERROR = (
-    RetimeTrajectory.Response.BUSY,
-    RetimeTrajectory.Response.INTERNAL_ERROR,
-)
+# Codes of all of them.
+BUSY = RetimeTrajectory.Response.BUSY
+INTERNAL_ERROR = RetimeTrajectory.Response.INTERNAL_ERROR
 
 
 class ServingPlanner(Planner[NodeSettings]):
@@ -151,11 +143,12 @@ class ServingPlanner(Planner[NodeSettings]):
         self._publisher = qos.create_publisher(
             node, JointEffortTrajectory, graph.trajectory_topic, qos.EFFORT_TRAJECTORY
         )
-        for service, name in zip(_SERVICES, graph.service_names):
+        kinds = (ComputeInverseDynamics, answer), (RetimeTrajectory, retimed)
+        for known, name, (kind, respond) in zip(SERVICES, graph.service_names, kinds):
             node.create_service(
-                service.kind,
+                kind,
                 name,
-                partial(self._take, service),
+                partial(self._take, Service(known, kind, respond)),
                 qos_profile=QoSProfile(
                     depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE
                 ),
@@ -172,7 +165,7 @@ class ServingPlanner(Planner[NodeSettings]):
     def make_robot(
         self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
     ) -> Robot | None:
-        """Robot of a description, with kernels; None if the description is empty."""
+        """Robot of a description, without kernels; None if the description is empty."""
         return robot_of(description, settings, payloads)
 
     # Trajectories
@@ -364,6 +357,9 @@ def _planner_of(
     graph: Graph | None, settings: Any, report: Callable[..., None]
 ) -> Planner[Any]:
     if graph is None:
+        # Laws take time to import, which the planner of a hodyn_node need not wait for.
+        from hodyn_ros.ros.planner.elastic import ElasticPlanner
+
         return ElasticPlanner(settings, report, sys.stderr.write)
     return ServingPlanner(graph, settings, report)
 
