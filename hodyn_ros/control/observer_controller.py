@@ -364,8 +364,10 @@ class ObserverController(Law):
         elif reason == SPRING_RANGE:
             self.reason = self._beyond_range()
         elif reason == GAP:
-            gap = f'{w.gap[0]:.3g} s (max_gap)'
-            self.reason = f'While it moved, no measurement was answered for {gap}.'
+            self.reason = (
+                f'While it moved, no measurement was answered for {w.gap[0]:.3g} s (max_gap): '
+                'none came, or the controller was held up.'
+            )
             if self.observer.memory.passed[0] > step.MOST_FOUND:
                 self.reason = f'{self._missed()} (max_gap)'
         elif reason == SATURATION:

@@ -1026,18 +1026,17 @@ def step(r: Robot, o: Observed, t: Design, c: Memory, w: Work, elapsed: float) -
         if moved > 0.0 or c.moved[0] > 0.0:
             reason = GAP
     if t.guarded > 0.0 and c.reason[0] == FOLLOWS:
-        for done in range(n + r.m):
-            i: int = n + r.m - 1 - done
-            since = 0.0
-            if i < n:
-                since = o.since[i]
-            else:
-                since = o.motor_since[i - n]
-            if since >= MOST_GATED:
-                reason = MEASUREMENTS
-                culprit = i
+        for back in range(r.m):
+            motor: int = r.m - 1 - back
+            if o.motor_since[motor] >= MOST_GATED:
+                culprit = n + motor
+        for back in range(n):
+            link: int = n - 1 - back
+            if o.since[link] >= MOST_GATED:
+                culprit = link
         w.slipped[0] = culprit
         if culprit >= 0:
+            reason = MEASUREMENTS
             failed = believe(r, o, t, w)
             if failed > 0:
                 return failed

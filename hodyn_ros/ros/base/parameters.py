@@ -265,8 +265,8 @@ def same(kind: type[Any], name: str, **changes: Any) -> Any:
 def group(kind: type[Any]) -> Any:
     """Field of a table that holds another one, whose parameters are ``<field>.<name>``.
 
-    The table may be of another package: fields of it that have but a `meaning` are numbers that
-    are not negative and stay as they are.
+    The table may be of another package: fields of it that have a `meaning`, and perhaps a largest
+    value `most`, are numbers that are not negative and stay as they are.
     """
     return field(default_factory=kind, metadata={'group': kind})
 
@@ -328,10 +328,12 @@ def entries(kind: type[Any], start: str = '') -> tuple[Entry, ...]:
 
 def _read(item: Field[Any]) -> tuple[str, Any]:
     """Kind of a field, and its entry, table or family."""
-    ((what, made),) = item.metadata.items()
-    if what == 'meaning':
+    known = dict(item.metadata)
+    if meaning := known.get('meaning'):
         default: Any = item.default
-        return 'entry', Entry('', default, f'{made}.', 0, _MOST, read_only=True)
+        most = known.get('most', _MOST)
+        return 'entry', Entry('', default, f'{meaning}.', 0, most, read_only=True)
+    ((what, made),) = known.items()
     return what, made
 
 
