@@ -46,8 +46,8 @@ class Measurement(NamedTuple):
     spring_torque: Array
 
 
-def _fault(default: float, meaning: str) -> Any:
-    return field(default=default, metadata={'meaning': meaning})
+def _fault(default: float, meaning: str, **bounds: float) -> Any:
+    return field(default=default, metadata={'meaning': meaning, **bounds})
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,24 @@ class Sensors:
 
     Noise is white, and comes after every reset from the same seed. Positions are rounded to the
     steps of the encoders, noise included.
+
+    Attributes
+    ----------
+    position_noise, motor_position_noise : float
+        Standard deviation on q and theta [rad] or [m].
+    velocity_noise, motor_velocity_noise : float
+        The same on their velocities [rad/s] or [m/s].
+    resolution, motor_resolution : float
+        Step of the encoders of q and theta [rad] or [m]; 0: none.
+    torque_noise : float
+        Standard deviation on the torque of the springs [N m] or [N].
+    delay : int
+        By how many samples a measurement is older than its time says.
+    seed : int
+        Of the noise.
+    velocity_filter : float
+        Time constant of a low pass [s]. Unless it is zero, velocities are not measured: they are
+        differences of the measured positions behind this low pass.
 
     Raises
     ------
@@ -71,7 +89,9 @@ class Sensors:
     )
     resolution: float = _fault(0.0, 'Step of the encoders of q [rad, m]; 0: none')
     motor_resolution: float = _fault(0.0, 'Step of the encoders of theta [rad, m]; 0: none')
-    delay: int = _fault(0, 'Samples by which measurements are older than stamped')
+    delay: int = _fault(
+        0, 'Samples by which measurements are older than stamped', most=1000
+    )
     seed: int = _fault(0, 'Of the noise')
     velocity_filter: float = _fault(
         0.0,

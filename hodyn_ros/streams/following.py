@@ -6,6 +6,7 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 from hodyn_ros.typing import Array
@@ -96,16 +97,13 @@ class Following:
         looks.append(_Look(time, position.copy(), wanted))
         while len(looks) > 1 and looks[1].time <= time - _WINDOW:
             looks.popleft()
-        first = looks[0]
-        way = np.abs(wanted - first.planned)
-        stands = np.abs(position - first.position) < _SHARE * way
-        stands &= (way > _WAY) & (distance > _OFF) & (time - first.time >= _WINDOW)
-        is_still = stands.any()
+        stands = self._stands(distance, wanted)
+        is_still = bool(stands.any())
         if not is_still and (distance <= most).all():
             self._since = None
             return 0
         if self._since is None:
-            self._since = first.time if is_still else time
+            self._since = looks[0].time if is_still else time
         lasted = time - self._since
         j = int((distance * stands if is_still else distance).argmax())
         what = (
@@ -118,3 +116,11 @@ class Following:
             f'{distance[j]:.3g} away from it'
         )
         return lasted
+
+    def _stands(self, distance: Array, wanted: Array) -> NDArray[np.bool_]:
+        """Which joints have stood still while their motion has gone on, (n,)."""
+        first, latest = self._looks[0], self._looks[-1]
+        way = np.abs(wanted - first.planned)
+        stands = np.abs(latest.position - first.position) < _SHARE * way
+        stands &= (way > _WAY) & (distance > _OFF) & (latest.time - first.time >= _WINDOW)
+        return stands

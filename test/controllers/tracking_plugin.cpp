@@ -249,6 +249,33 @@ void replaces_a_motion_that_is_in_progress()
   CHECK(std::abs(law->desired[0] - 0.8) < 1e-9 && law->desired[2] == 0.0);
 }
 
+/// An update that comes late in its cycle gets the positions of its beginning, and its period.
+void a_late_update_does_not_jump_ahead_of_what_is_measured()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate() == CallbackReturn::SUCCESS);
+  robot.tick(10);
+  robot.send(robot.motion(0.7, -0.5));
+  robot.tick(45);
+  const auto update = [&robot](std::int64_t late, std::int64_t period) {
+      const double before = law->desired[0];
+      robot.controller->update(rclcpp::Time(robot.node.time + late), rclcpp::Duration(period));
+      return law->desired[0] - before;
+    };
+  robot.node.time += kTick;
+  const double step = update(0, kTick);
+  CHECK(step > 0.004);  // In a cycle.
+  robot.node.time += kTick;
+  CHECK(update(7 * kTick, kTick) < 1.1 * step);  // It accelerates.
+  robot.node.time += 8 * kTick;
+  const double next = update(0, 8 * kTick);
+  CHECK(next > 7.5 * step && next < 10.0 * step);
+  robot.node.time += kTick + std::int64_t{3600000000000};  // The clock is set.
+  update(0, kTick);
+  CHECK(std::abs(law->desired[0] - 0.7) < 1e-9);
+}
+
 /// A trajectory agrees with the motion of this activation, not with that of the one before.
 void forgets_the_motion_of_the_activation_before()
 {
@@ -412,6 +439,7 @@ int main()
   begins_only_where_it_can();
   follows_trajectories();
   replaces_a_motion_that_is_in_progress();
+  a_late_update_does_not_jump_ahead_of_what_is_measured();
   forgets_the_motion_of_the_activation_before();
   stops_and_goes_on();
   follows_references();

@@ -227,6 +227,7 @@ private:
     const auto core = core_;
     const auto publisher = get_node()->template create_publisher<DiagnosticArray>(
       "/diagnostics", rclcpp::QoS(1));
+    publisher->on_activate();  // Controllers do not activate those of their nodes.
     entities_ = {
       get_node()->template create_subscription<typename Core::Message>(
         given_.topic, Core::qos(), [this, core](const typename Core::Message & message) {

@@ -29,6 +29,7 @@ class TrackingCore : public Shared
 {
   static constexpr Index n = Kernel::n;
   static constexpr double kLongest = 5.0 * Kernel::period;  ///< Time between two cycles [s].
+  static constexpr double kLatest = 0.1;   ///< An update in its cycle; otherwise time jumped [s].
   static constexpr int kNoTime = 5;  ///< Status of a call without time elapsed: as before.
 
 public:
@@ -89,7 +90,10 @@ public:
     Kernel::reset(law_);
     trajectories_.take();  // What came before does not count.
     rest(measured.data());
-    reports_.back().at = 0;
+    Report & report = reports_.back();
+    report.at = 0;
+    report.follows = false;
+    report.reason = report.status = 0;
     reports_.publish();
     torque_ = asked_ = before_ = before;
     has_law_ = false;
@@ -111,7 +115,7 @@ public:
   {
     const double * q = tick.measured.data();
     const double * theta = tick.measured.size() > n ? q + n : q;
-    const Nanoseconds at = tick.now + nanoseconds(Kernel::lead);
+    const Nanoseconds at = measured_at(tick) + nanoseconds(Kernel::lead);
     want(tick, at);
     const int status =
       Kernel::evaluate(law_, desired_.data(), q, theta, tick.period, asked_.data());
@@ -180,6 +184,18 @@ private:
     int status = 0;
     bool is_unloaded = false;  ///< Motors are measured where the links are: springs carry nothing.
   };
+
+  /// Time of the measurements: periods are those of cycles, in which an update may come late.
+  ///
+  /// A motion that jumped ahead of what is measured by that would be a kick. The clock of the
+  /// periods may be another one, so theirs gives way slowly, and to a jump of the time.
+  Nanoseconds measured_at(const Tick & tick)
+  {
+    const double late = seconds(tick.now - measured_at_) - tick.period;
+    measured_at_ = late > 0.01 * tick.period && late < kLatest ?
+      measured_at_ + nanoseconds(1.01 * tick.period) : tick.now;
+    return measured_at_;
+  }
 
   /// Nothing is to be followed: the robot rests where it is.
   void rest(const double * q)
@@ -256,6 +272,7 @@ private:
   Values desired_ = Values(kMotions * n, 0.0);
   Values asked_ = Values(n, 0.0), torque_ = asked_;  ///< And written.
   Values before_ = asked_, difference_ = asked_;  ///< At activation, and to the law.
+  Nanoseconds measured_at_ = 0;
   bool has_law_ = false;   ///< Whether the law has given a torque since then.
   double since_ = 0.0;     ///< Time since then [s].
   bool follows_ = false;   ///< The trajectory that came last, or references.

@@ -82,33 +82,43 @@ class Entry:
         """Expected values in words instead of one that does not fit; empty if it fits."""
         choices = ', '.join(f"'{name}'" for name in self.choices)
         range_ = f'from {self.low:.12g} to {self.high:.12g}'
-        is_one = is_number(value)
-        given = [value] if is_one or not hasattr(value, '__len__') else list(value)
-        kinds = set(map(type, given))
-        are_finite = all(is_number(item) and math.isfinite(item) for item in given)
-        in_range = all(is_number(item) and self.low <= item <= self.high for item in given)
-        is_list = not is_one and not isinstance(value, (str, bytes)) and len(given) > 0
-        fits, expected = {
-            'anything': (True, ''),
-            'switch': (isinstance(value, bool), 'true or false'),
-            'text': (isinstance(value, str), 'text'),
-            'choice': (value in self.choices, f'one of {choices}'),
-            'names': (
-                is_list and kinds == {str} and not (choices and {*given} - {*self.choices}),
-                'a list of ' + (', '.join(self.choices) or 'names'),
-            ),
-            'numbers1': (
-                (is_one or is_list) and are_finite and in_range,
-                f'a number {range_}, or a list of such',
-            ),
-            'numbers3': (
-                is_list and are_finite and len(given) == 3,
-                'three finite numbers',
-            ),
-            'whole': (is_one and in_range and kinds == {int}, f'a whole number {range_}'),
-            'number': (is_one and in_range, f'a number {range_}'),
-        }[self.kind]
-        return '' if fits else expected
+        expected = {
+            'anything': '',
+            'switch': 'true or false',
+            'text': 'text',
+            'choice': f'one of {choices}',
+            'names': 'a list of ' + (', '.join(self.choices) or 'names'),
+            'numbers1': f'a number {range_}, or a list of such',
+            'numbers3': 'three finite numbers',
+            'whole': f'a whole number {range_}',
+            'number': f'a number {range_}',
+        }
+        return '' if self._fits(value) else expected[self.kind]
+
+    def _fits(self, value: Any) -> bool:
+        """Whether a value is one that the parameter may have."""
+        is_list = hasattr(value, '__len__') and not isinstance(value, (str, bytes))
+        several = list(value) if is_list else []
+        numbers = [value] if is_number(value) else several
+        tests: dict[str, Callable[[], bool]] = {
+            'anything': lambda: True,
+            'switch': lambda: isinstance(value, bool),
+            'text': lambda: isinstance(value, str),
+            'choice': lambda: value in self.choices,
+            'names': lambda: self._are_names(several),
+            'numbers1': lambda: all_finite(numbers) and self._are_within(numbers),
+            'numbers3': lambda: all_finite(several) and len(several) == 3,
+            'whole': lambda: type(value) is int and self._are_within([value]),
+            'number': lambda: is_number(value) and self._are_within([value]),
+        }
+        return tests[self.kind]()
+
+    def _are_names(self, values: list[Any]) -> bool:
+        known = {*self.choices} or values
+        return bool(values) and all(isinstance(x, str) and x in known for x in values)
+
+    def _are_within(self, values: list[Any]) -> bool:
+        return all(is_number(x) and self.low <= x <= self.high for x in values)
 
     def converted(self, value: Any) -> Any:
         """Value that fits, in the type of the default, such as a tuple for a list."""
@@ -255,8 +265,8 @@ def same(kind: type[Any], name: str, **changes: Any) -> Any:
 def group(kind: type[Any]) -> Any:
     """Field of a table that holds another one, whose parameters are ``<field>.<name>``.
 
-    The table may be of another package: fields of it that have but a `meaning` are numbers that
-    are not negative and stay as they are.
+    The table may be of another package: fields of it that have a `meaning`, and perhaps a largest
+    value `most`, are numbers that are not negative and stay as they are.
     """
     return field(default_factory=kind, metadata={'group': kind})
 
@@ -318,10 +328,12 @@ def entries(kind: type[Any], start: str = '') -> tuple[Entry, ...]:
 
 def _read(item: Field[Any]) -> tuple[str, Any]:
     """Kind of a field, and its entry, table or family."""
-    ((what, made),) = item.metadata.items()
-    if what == 'meaning':
+    known = dict(item.metadata)
+    if meaning := known.get('meaning'):
         default: Any = item.default
-        return 'entry', Entry('', default, f'{made}.', 0, _MOST, read_only=True)
+        most = known.get('most', _MOST)
+        return 'entry', Entry('', default, f'{meaning}.', 0, most, read_only=True)
+    ((what, made),) = known.items()
     return what, made
 
 
@@ -336,6 +348,11 @@ def is_number(value: Any) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < 2**63
     return isinstance(value, float)
+
+
+def all_finite(values: list[Any]) -> bool:
+    """Whether there are values, all of them finite numbers."""
+    return bool(values) and all(is_number(x) and math.isfinite(x) for x in values)
 
 
 KINDS = {

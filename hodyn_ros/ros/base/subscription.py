@@ -166,10 +166,7 @@ class Input:
         info : mapping of str to object
             What the middleware says of it, such as its number and when it was received.
         """
-        node, topic, health, unpack = self._node, self._topic, self.health, self._unpack
-        largest, bound = _LARGEST_MESSAGE, 'a message may have'
-        if topic.is_sample and largest > LARGEST_SAMPLE:
-            largest, bound = LARGEST_SAMPLE, 'a message about one instant may have'
+        node, topic = self._node, self._topic
         for number in range(MOST_AT_ONCE):
             if number:
                 following = take_following(self.subscription)
@@ -178,42 +175,49 @@ class Input:
                 data, info = following
             # 0: the middleware does not say.
             node.received = info.get('received_timestamp', 0)
-            # Other middleware does not number messages, and ROS 2 before Kilted is silent.
-            count, publisher = (
-                info.get('publication_sequence_number'),
-                info.get('publisher_gid'),
-            )
-            if count is not None and publisher is not None:
-                left_out = count - self._numbers.get(publisher['data'], count) - 1
-                if left_out > 0:
-                    health.add(LEFT_OUT, left_out)
-                if len(self._numbers) > _MOST_PUBLISHERS:
-                    self._numbers.clear()
-                self._numbers[publisher['data']] = count
+            self._count_left_out(info)
             try:
-                if len(data) > largest:
-                    raise SizeError(
-                        f'The message has {len(data)} bytes, expected no more than {bound} '
-                        f'({largest}); send it in parts or with what is needed only.'
-                    )
-                try:
-                    message = unpack(data)
-                except HodynError:
-                    raise
-                except Exception as error:  # of many classes
-                    raise MessageError(
-                        f'The message cannot be unpacked: {error}'
-                    ) from error
-                topic.take(message)
+                topic.take(self._unpacked(data))
             except Exception as error:  # a fault of ours must not end the node
                 node.refuse(topic.name, error, topic.name != 'joint_trajectory')
             else:
                 if topic.is_sample:
-                    health.note('received')
+                    self.health.note('received')
         try:
             topic.then()
         except Exception as error:
             node.refuse(topic.name, error)
+
+    def _count_left_out(self, info: Mapping[str, Any]) -> None:
+        """Count messages of the same publisher that should have come in front of one."""
+        # Other middleware does not number messages, and ROS 2 before Kilted is silent.
+        count = info.get('publication_sequence_number')
+        publisher = info.get('publisher_gid')
+        if count is None or publisher is None:
+            return
+        left_out = count - self._numbers.get(publisher['data'], count) - 1
+        if left_out > 0:
+            self.health.add(LEFT_OUT, left_out)
+        if len(self._numbers) > _MOST_PUBLISHERS:
+            self._numbers.clear()
+        self._numbers[publisher['data']] = count
+
+    def _unpacked(self, data: bytes) -> Any:
+        """Message of serialized data; SizeError or MessageError if it is too large or damaged."""
+        largest, bound = _LARGEST_MESSAGE, 'a message may have'
+        if self._topic.is_sample and largest > LARGEST_SAMPLE:
+            largest, bound = LARGEST_SAMPLE, 'a message about one instant may have'
+        if len(data) > largest:
+            raise SizeError(
+                f'The message has {len(data)} bytes, expected no more than {bound} '
+                f'({largest}); send it in parts or with what is needed only.'
+            )
+        try:
+            return self._unpack(data)
+        except HodynError:
+            raise
+        except Exception as error:  # of many classes
+            raise MessageError(f'The message cannot be unpacked: {error}') from error
 
     def count_lost(self, info: Any) -> None:
         """Count what the middleware reports as lost on its way.

@@ -156,6 +156,20 @@ namespace rclcpp_lifecycle
 
 struct State {};
 
+/// Publishes nothing until somebody activates it: the node of a controller does not.
+template<typename M>
+struct LifecyclePublisher : rclcpp::Publisher<M>
+{
+  void on_activate() {is_activated = true;}
+  void publish(const M & message)
+  {
+    if (is_activated) {
+      rclcpp::Publisher<M>::publish(message);
+    }
+  }
+  bool is_activated = false;
+};
+
 /// Keeps what was made, so that tests can send messages and let timers fire.
 class LifecycleNode
 {
@@ -175,11 +189,11 @@ public:
   }
 
   template<typename M>
-  std::shared_ptr<rclcpp::Publisher<M>> create_publisher(
+  std::shared_ptr<LifecyclePublisher<M>> create_publisher(
     const std::string & topic, const rclcpp::QoS &)
   {
-    auto made = std::make_shared<rclcpp::Publisher<M>>();
-    publishers[topic] = made;
+    auto made = std::make_shared<LifecyclePublisher<M>>();
+    publishers[topic] = std::shared_ptr<rclcpp::Publisher<M>>(made);
     return made;
   }
 
