@@ -676,6 +676,8 @@ def judge(
 def begin(r: Robot, o: Observed, t: Design, c: Memory, is_known: float) -> None:
     """Begin where the robot is; what acts by now is known, unless the observer begins, too."""
     c.departed[0], c.arrived[0], c.begun[0] = 0.0, 0.0, 0.0
+    if t.kind == GIVEN:  # which does not approach: the whole error counts at once
+        c.departed[0] = 1.0
     c.begins[0] = max(t.holds, is_known)
     for i in range(r.m):
         c.left[i] = 0.0
@@ -908,7 +910,6 @@ def demand(r: Robot, o: Observed, t: Design, c: Memory, w: Work) -> int:
     if t.kind == TRACKING:
         return tracking_demand(r, o, t, c, w)
     if t.kind == GIVEN:
-        c.departed[0] = 1.0
         return evaluate(t.calls[DEMAND], w.desired, w.demand)
     return interaction_demand(r, o, t, c, w)
 
