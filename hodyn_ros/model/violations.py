@@ -34,6 +34,7 @@ _OF_MOTION = ('lower', 'upper', 'velocity', 'acceleration', 'jerk')
 
 # A value that reaches its limit by rounding alone does not exceed it.
 _ROUNDING = 1e-9
+_FOLD = 16  # samples in a row while extremes are looked for
 
 
 class Violation(NamedTuple):
@@ -87,7 +88,7 @@ class Quantity:
     def extremes(self) -> Array:
         """Lowest and highest known values, shape (2, m); NaN where none is known."""
         both = (np.fmin, np.fmax)
-        return np.stack([f.reduce(self.values, axis=0, initial=np.nan) for f in both])
+        return np.stack([over_samples(f, self.values) for f in both])
 
     @property
     def _decisive(self) -> Array:
@@ -129,7 +130,7 @@ class Quantity:
     def peaks(self) -> Array:
         """Largest of the shares of each joint or motor, shape (m,); NaN where none is known."""
         shares = self.shares(self._decisive)
-        return np.asarray(np.fmax.reduce(shares, axis=0, initial=np.nan))
+        return over_samples(np.fmax, shares)
 
     @property
     def worst(self) -> int | None:
@@ -181,9 +182,7 @@ class Quantity:
         Violation
         """
         values = self._decisive
-        excess = np.fmax.reduce(
-            np.maximum(values - self.upper, self.lower - values), axis=0
-        )
+        excess = over_samples(np.fmax, np.maximum(values - self.upper, self.lower - values))
         for j in np.flatnonzero(excess > rounding_of(self.upper)).tolist():
             column = self.values[:, j]
             lower, upper = (
@@ -193,6 +192,29 @@ class Quantity:
             at = int(np.nanargmax(np.maximum(column - upper, lower - column)))
             limit = upper[at] if column[at] > upper[at] else lower[at]
             yield Violation(self.name, self.owners[j], float(column[at]), float(limit), at)
+
+
+def over_samples(extreme: np.ufunc, values: Array) -> Array:
+    """Lowest or highest known values of each column.
+
+    Parameters
+    ----------
+    extreme : numpy.fmin or numpy.fmax
+    values : ndarray, shape (N, m)
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        NaN where none is known.
+    """
+    # Rows of a few numbers are reduced ten times slower than the same numbers in wide rows.
+    N, m = values.shape
+    whole = N - N % _FOLD
+    if whole > _FOLD**2:
+        wide = np.ascontiguousarray(values[:whole]).reshape(-1, _FOLD * m)
+        folded = extreme.reduce(wide, axis=0).reshape(_FOLD, m)
+        values = np.concatenate((folded, values[whole:]))
+    return np.asarray(extreme.reduce(values, axis=0, initial=np.nan))
 
 
 def _place(item: tuple[str, str, int]) -> tuple[bool, int]:

@@ -91,3 +91,15 @@ def test_quick_check_of_samples_counts_what_the_search_finds(orders):
     assert 50 < kept < 450
     assert check.take_hits() == hits
     assert check.take_hits() == {}, 'they are taken once'
+
+
+def test_the_worst_of_long_motions_is_found_wherever_it_is_and_whatever_is_not_known():
+    rng = np.random.default_rng(3)
+    for n_samples in (255, 273, 5000):
+        motion = rng.uniform(-0.1, 0.1, (n_samples, 3, MODEL.n_joints))
+        effort = rng.uniform(-0.1, 0.1, (n_samples, 1, MODEL.n_joints))
+        motion[rng.random(motion.shape) < 0.2] = np.nan
+        at = int(rng.integers(n_samples))
+        motion[at, 1, 0] = -1e3
+        found = find_violations(MODEL, MODEL.limits, motion, effort)
+        assert [(v.quantity, v.sample, v.value) for v in found] == [('velocity', at, -1e3)]
