@@ -347,9 +347,10 @@ class StateObserver:
         fill(w.new_q, 'q', q, may_miss=True)
         fill(w.new_theta, 'theta', theta, may_miss=True)
         w.has_sensors[0] = spring_torque is not None
+        is_known = bool(self.memory.running[0])
         for target, name, values, may_miss in (
-            (w.qd, 'qd', qd, True),
-            (w.thetad, 'thetad', thetad, True),
+            (w.qd, 'qd', qd, is_known),
+            (w.thetad, 'thetad', thetad, is_known),
             (w.sensed, 'spring_torque', spring_torque, False),
         ):
             target[:] = 0.0
@@ -388,7 +389,7 @@ class StateObserver:
         ----------
         q, qd : array-like, shape (n,)
             Position and velocity of the links; the velocity, which may be None, is looked at in
-            the first sample only; one that is not finite is taken for zero.
+            the first sample only; one that is not finite behind a gap is taken for zero.
         theta, thetad : array-like, shape (m,)
             The same of the motors, in joint coordinates; what is given of rigid joints is not
             looked at.
@@ -404,7 +405,7 @@ class StateObserver:
         Raises
         ------
         MotionError
-            If a shape is wrong, a first position is not finite, or no time has elapsed.
+            If a shape is wrong, a first value is not finite, or no time has elapsed.
         DeflectionError
             If a spring is measured outside of its range.
         """

@@ -286,7 +286,7 @@ class ObserverController(Law):
         Raises
         ------
         MotionError
-            If a shape is wrong, or a value wanted or a position measured first is not finite.
+            If a shape is wrong, or a value wanted or measured first is not finite.
         DeflectionError
             If a spring is measured outside of its range; without guards also if it would have to
             be.

@@ -1048,6 +1048,8 @@ def step(r: Robot, o: Observed, t: Design, c: Memory, w: Work, elapsed: float) -
     reason: int = FOLLOWS
     if o.running[0] > 0.0 and not elapsed > 0.0:
         return REPEATED
+    if o.running[0] == 0.0 and (is_finite(n, w.qd) == 0 or is_finite(r.m, w.thetad) == 0):
+        return NOT_FINITE
     moved = c.moved[0]
     c.moved[0], w.gap[0] = moves(n, w.desired), 0.0
     if t.guarded > 0.0 and o.running[0] > 0.0 and elapsed > t.max_gap:

@@ -570,7 +570,9 @@ class ControlLoop:
             raise ControlError(_SUSPENDED + self.why)
         q, qd, theta, thetad = measured.state
         command = law.evaluate(
-            reference, q, qd, theta, thetad, measured.spring_torque, elapsed=elapsed
+            *(reference, q, None if np.isnan(qd).any() else qd),
+            *(theta, None if np.isnan(thetad).any() else thetad, measured.spring_torque),
+            elapsed=elapsed,
         )
         self._answered = measured.stamp
         if law.state == STOPPED and law.reason != self.why:

@@ -185,6 +185,7 @@ def test_positions_that_contradict_each_other_are_not_believed_in_a_stop_either(
 def test_first_speeds_that_cannot_be_are_bounded(panda, kind):
     """As of a driver that takes differences over its period, behind a gap."""
     wrong = np.array([1e3, -1e3, np.nan, 1e5, 0.0, np.nan, -1e3])
+    wrong = np.nan_to_num(wrong) if kind == 'first' else wrong
     torques, errors = [], []
     for bounded in (False, True):
         robot = Followed(law(panda), resting)
