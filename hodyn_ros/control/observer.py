@@ -201,21 +201,25 @@ class StateObserver:
             return self.calls
         model, n, m = self.model, self.model.n_joints, len(self.transmission.joint)
         self.calls = calls = Calls(self.robot.calls)
+        # Machine code has the terms of a tree; those of closed loops follow from them.
+        engine = engine_of(model) if model.closure is None else None
         for which, what, K, function, result in (
             (MASS, MASS_MATRIX, 1, mass_matrix, (1, n, n)),
             (EFFORTS, requests.EFFORTS, 3, inverse_dynamics, (1, n)),
             (EFFORTS_2, requests.EFFORTS, 5, inverse_dynamics, (3, n)),
             (GRAVITY, WEIGHT, 1, gravity_effort, (1, n)),
         ):
-            engine, request = engine_of(model), KernelRequest(what, K)
-            calls.compute(which, engine, request, partial(function, model), (K, n), result)
+            request, find = KernelRequest(what, K), partial(function, model)
+            calls.compute(which, engine, request, find, (K, n), result)
         calls.answer(FRICTION, self._friction, (3, m), (m,))
         if m == n and model.closure is None:
             with suppress(ModelError):  # a law of one's own
                 losses = motor_losses(self.actuators)
-                request, find = KernelRequest(requests.EFFORTS, 3), calls.compute
-                efforts = partial(inverse_dynamics, losses)
-                find(FRICTION, engine_of(losses), request, efforts, (3, n), (1, n))
+                request, find = (
+                    KernelRequest(requests.EFFORTS, 3),
+                    partial(inverse_dynamics, losses),
+                )
+                calls.compute(FRICTION, engine_of(losses), request, find, (3, n), (1, n))
         if not self.transmission.is_linear:
             calls.answer(SPRINGS_AT, self._springs, (n,), (n,))
         return calls

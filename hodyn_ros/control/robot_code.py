@@ -109,18 +109,19 @@ class Calls:
     def compute(
         self,
         which: int,
-        engine: Engine,
+        engine: Engine | None,
         request: KernelRequest,
         function: Callable[[Array], Array],
         *shapes: tuple[int, ...],
     ) -> None:
-        """Have machine code of an engine answer a call, and until there is some, Python."""
+        """Have machine code of an engine answer a call; without it, and until then, Python."""
 
         def answer(given: Array, result: Array) -> None:
             result[...] = function(given)
 
         self.answer(which, answer, *shapes)
-        self._awaited[which] = engine, request
+        if engine is not None:
+            self._awaited[which] = engine, request
 
     def connect(self) -> None:
         """Take the machine code that there is by now."""

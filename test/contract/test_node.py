@@ -664,9 +664,9 @@ def test_a_node_answers_with_the_rclpy_of_newer_releases(start, tmp_path):
 @pytest.mark.parametrize('name', ['hodyn_node', 'flatness_controller'])
 def test_a_node_with_a_bad_parameter_ends_with_one_sentence_and_exit_code_1(name):
     client = Client()
-    process = Process(name, client, {'diagnostics_period': -1.0, 'robot_description': ''})
+    process = Process(name, client, {'stop_duration': -1.0, 'robot_description': ''})
     assert process.end() == 1
-    assert 'diagnostics_period is -1.0, expected a number' in process.log()
+    assert 'stop_duration is -1.0, expected a number' in process.log()
     assert 'Traceback' not in process.log()
     process.close()
     client.close()
