@@ -53,6 +53,9 @@ TAIL = """
     #   <joint>: {acceleration: 10.0, jerk: 1000.0, effort_dot: 500.0}  # per s^2, s^3; N m/s, N/s
     #   <joint>: {effort_ddot: 25000.0}  # N m/s^2, N/s^2
 
+    # Shares of limits that are left to feedback; planning and checks use the rest.
+    # margins: {torque_rate: 20%}
+
     # Friction of joints (what a URDF says in <dynamics> is not used): what is proportional to the
     # velocity, what is constant against it, what is more at low velocities, the law identified on
     # the Panda (phi1, phi2, phi3), a constant effort.

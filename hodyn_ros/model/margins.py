@@ -16,6 +16,8 @@ _BY_NAME = {
     **{name_of(name).replace(' ', '_'): name for name in _QUANTITIES},
     **{name: name for name in _QUANTITIES},
 }
+MARGIN_NAMES = (*_BY_NAME,)
+"""Quantities that can have a margin, by their names for people, then those in `LIMITED`."""
 
 
 def checked_margins(given: Mapping[str, object]) -> dict[str, float]:

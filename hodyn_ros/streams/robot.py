@@ -26,6 +26,7 @@ from hodyn_ros.errors import ActuatorError, ModelError
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.margins import with_margins
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.typing import Array
@@ -93,7 +94,7 @@ class Robot(NamedTuple):
     model : RobotModel
         With the payloads, and the friction of the settings.
     limits : MotionLimits
-        Of the description, completed by the settings.
+        Of the description, completed by the settings, less their margins; so are those of drives.
     description : str
         URDF.
     drives : RobotDrives, optional
@@ -230,7 +231,7 @@ def robot_of(
         URDF that the node uses; empty: there is none.
     settings : object
         Parameters of a node: `base_link`, `tip_link`, `gravity`, `allow_impossible_inertia`,
-        `loops`, `actuators`, `command`, `friction_laws()` and `limits_of(model)`.
+        `loops`, `actuators`, `command`, `friction_laws()`, `limits_of(model)` and `shares()`.
     payloads : tuple of Payload
         Those on unknown links are left out.
 
@@ -260,7 +261,7 @@ def made_robot(
         Of it alone.
     settings : object
         Parameters of a node: `base_link`, `tip_link`, `gravity`, `allow_impossible_inertia`,
-        `loops`, `actuators`, `command`, `friction_laws()` and `limits_of(model)`.
+        `loops`, `actuators`, `command`, `friction_laws()`, `limits_of(model)` and `shares()`.
     payloads : tuple of Payload
         Those on unknown links are left out.
 
@@ -278,6 +279,9 @@ def made_robot(
     command = settings.command
     sent = _sent(model, command.effort == 'without_gravity', not command.friction)
     drives = drives_of(model, settings.actuators)
+    if drives is not None:
+        left = with_margins(drives.limits, settings.shares())
+        drives = drives._replace(limits=left)
     return Robot(
         model, settings.limits_of(model), description, drives, sent, payloads, bare
     )

@@ -186,6 +186,25 @@ def test_parameters_of_joints_are_those_that_are_given_and_stay(plain_node, mode
         node.set_parameters([parameter('limits.shoulder.jerk', 8.0)])
 
 
+def test_margins_are_taken_off_limits_and_stay(plain_node, model):
+    node = plain_node(limits__elbow__jerk=10.0, margins__jerk='20%', margins__torque=0)
+    settings = Parameters(node, NodeSettings).settings
+    assert settings.shares() == {'jerk': 0.2, 'effort': 0.0}
+    assert settings.limits_of(model).jerk[1] == pytest.approx(8.0)
+    (said,) = settings.headroom()
+    assert said == 'Limits are those of the robot, less a margin of 20 % (jerk).'
+    (result,) = node.set_parameters([parameter('margins.jerk', 0.1)])
+    assert not result.successful and 'read-only' in result.reason
+    with pytest.raises(ParameterNotDeclaredException, match='margins.<quantity> is read'):
+        node.set_parameters([parameter('margins.velocity', 0.1)])
+    with pytest.raises(ValueError, match='given twice'):
+        Parameters(
+            plain_node(margins__torque=0.1, margins__effort=0.1),
+            NodeSettings,
+        )
+    assert NodeSettings().headroom() == ()
+
+
 @pytest.mark.parametrize(
     ('name', 'value', 'reason'),
     [
@@ -204,6 +223,14 @@ def test_parameters_of_joints_are_those_that_are_given_and_stay(plain_node, mode
         ),
         ('limits.jerk', 7.0, 'expected limits.<joint>.<key> with one of acceleration'),
         ('friction.elbow.stribeck', 1.0, 'stribeck_velocity must be set, too'),
+        (
+            'margins.torque_rat',
+            0.2,
+            'is unknown (did you mean torque_rate?), expected margins.<quantity>, which is one',
+        ),
+        ('margins.elbow.torque', 0.2, 'is unknown'),
+        ('margins.torque', '120%', 'expected the share of the limit'),
+        ('margins.torque', True, 'expected the share of the limit'),
     ],
 )
 def test_what_cannot_be_said_of_a_joint_is_refused_at_the_start(

@@ -1,12 +1,12 @@
-"""The service ~/retime on real middleware: what it refuses, and what it answers word for word."""
+"""The service ~/retime on real middleware: refusals, answers word for word, and margins."""
 
 import math
 
 import pytest
 from hodyn_msgs.msg import JointLimit
-from hodyn_msgs.srv import RetimeTrajectory
+from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory
 from support.messages import joint_trajectory
-from support.ros_harness import Harness
+from support.ros_harness import Harness, dict_of
 
 from hodyn_ros.resources import share_file
 
@@ -65,3 +65,62 @@ def test_bad_requests_are_refused_with_their_code(call):
         assert (response.success, response.error_code) == (False, getattr(response, code))
         assert said in response.message
         assert not response.trajectory.points and not response.limiting
+
+
+MARGINS = {
+    'margins.velocity': '20%',
+    'margins.effort_dot': 0.25,
+    'margins.motor_torque': 0.5,
+    'limits.elbow.effort_dot': 40.0,
+    'actuators.elbow.type': 'sea',
+    'actuators.elbow.stiffness': 300.0,
+    'actuators.elbow.motor_inertia': 0.1,
+    'actuators.elbow.max_motor_torque': 40.0,
+}
+SAID = 'less margins of 25 % (torque rate), 50 % (motor torque), 20 % (velocity)'
+
+
+def test_planning_and_checks_use_what_margins_leave_and_say_so():
+    harness = Harness(MARGINS)
+    try:
+        _retimes_within_margins(harness)
+    finally:
+        harness.close()
+
+
+def _retimes_within_margins(harness):
+    harness.describe_and_wait(share_file('urdf/two_link.urdf').read_text())
+    harness.status('model', lambda s: SAID in dict_of(s).get('limits', ''))
+    given = joint_trajectory(POINTS, (0.0, 1.0, 2.0), NAMES, 0)
+
+    def ask(*limits):
+        request = Request(trajectory=given, limits=list(limits))
+        return harness.ask(RetimeTrajectory, 'hodyn_node/retime', request)
+
+    def fastest(response):
+        return max(abs(v) for point in response.trajectory.points for v in point.velocities)
+
+    free = [limit(quantity='effort_dot', value=math.inf)]
+    response = ask(limit(value=0.5), *free)  # a requested limit has the margin too
+    assert response.success, response.message
+    assert 0.39 < fastest(response) <= 0.4 + 1e-9
+    assert any(SAID in text for text in response.warnings)
+    refused = ask(limit(quantity='effort', value=0.01))
+    assert refused.error_code == Response.LIMITS_EXCEEDED
+    assert SAID in refused.message
+    # Limits of joints and motors in a whole answer.
+    hasty = joint_trajectory(POINTS, (0.0, 0.2, 0.4), NAMES, 0)
+    request = ComputeInverseDynamics.Request(trajectory=hasty)
+    answer = harness.ask(
+        ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics', request
+    )
+    assert answer.success, answer.message
+    beyond = answer.effort_trajectory.limit_violations
+    limits = {(item.quantity, item.joint_name): abs(item.limit) for item in beyond}
+    assert limits['effort_dot', 'elbow'] == pytest.approx(30.0)
+    assert limits['velocity', 'elbow'] == pytest.approx(4.8)
+    assert limits['motor_torque', 'elbow'] == pytest.approx(20.0)
+    assert any(SAID in text for text in answer.warnings)
+    harness.publishers['joint_trajectory'].publish(hasty)
+    (whole,) = harness.received('effort_trajectory')
+    assert any(SAID in text for text in whole.remarks)

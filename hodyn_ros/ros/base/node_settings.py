@@ -9,6 +9,12 @@ from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.friction import FrictionLaw, friction_from_config
 from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.margins import (
+    MARGIN_NAMES,
+    checked_margins,
+    margins_in_words,
+    with_margins,
+)
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.names import INTERPOLATIONS
@@ -50,6 +56,15 @@ _FRICTION = {
         ('phi3', 'parameter of the law identified on the Panda [rad/s].', -math.inf),
         ('offset', 'constant effort [N m].', -math.inf),
     )
+}
+# `checked_margins` looks at the values of all of them together.
+_MARGINS = {
+    name: Entry(
+        name,
+        None,
+        f'Share of the limits of {name} that is left to feedback, such as 0.2 or 20%.',
+    )
+    for name in MARGIN_NAMES
 }
 # `actuator_problems` looks at the values of all of them together.
 _ACTUATORS = {
@@ -266,6 +281,8 @@ class NodeSettings:
     identification: IdentificationSettings = group(IdentificationSettings)
     # In place of those of the robot description.
     limits: Values = family('limits', _LIMITS)
+    # Of those limits, and of the limits of motors.
+    margins: Values = family('margins', _MARGINS, key='quantity')
     # The node does not use that of the robot description.
     friction: Values = family('friction', _FRICTION)
     # What is between motors and joints.
@@ -274,6 +291,10 @@ class NodeSettings:
     def contradictions(self) -> list[str]:
         """Values that are valid alone but not together."""
         problems = actuator_problems(self.actuators)
+        try:
+            self.shares()
+        except ModelError as error:
+            problems.append(f'Parameter {error}')
         for joint, given in by_joint(self.friction).items():
             try:
                 friction_from_config({joint: given})
@@ -286,13 +307,23 @@ class NodeSettings:
             )
         return problems
 
+    def shares(self) -> dict[str, float]:
+        """Shares of limits that are left to feedback, by the quantity."""
+        return checked_margins({key: share for _, key, share in self.margins})
+
+    def headroom(self) -> tuple[str, ...]:
+        """What is said beside every verdict on limits: one sentence, or none without margins."""
+        words = margins_in_words(self.shares())
+        return (f'Limits are those of the robot{words}.',) if words else ()
+
     def limits_of(self, model: RobotModel) -> MotionLimits:
-        """Limits of a model, completed by those of the parameters."""
+        """Limits of a model, completed by those of the parameters, less the margins."""
         # One file of parameters serves a robot with and without its gripper.
         known = by_joint(self.limits)
-        return motion_limits(
+        limits = motion_limits(
             model, {name: known[name] for name in model.joint_names if name in known}
         )
+        return with_margins(limits, self.shares())
 
     def friction_laws(self) -> dict[str, FrictionLaw | None]:
         """Friction of the joints that have parameters of it."""

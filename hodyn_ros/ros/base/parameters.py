@@ -151,9 +151,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Family:
-    """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, as far as they are given.
+    """Parameters ``<start>.<joint>``, ``<start>.<joint>.<key>`` or ``<start>.<key>``.
 
-    They stay what they are at the start.
+    They are there as far as they are given, and stay what they are at the start.
 
     Attributes
     ----------
@@ -162,15 +162,20 @@ class Family:
         By keys, '' for none; a value that is the default is none.
     of_all : bool
         Whether ``<start>.<key>`` holds for all joints.
+    key : str
+        What a key is where the parameters are of no joint; empty: they are of joints.
     """
 
     start: str
     members: Mapping[str, Entry]
     of_all: bool = False
+    key: str = ''
 
     @property
     def pattern(self) -> str:
         """Form of the names."""
+        if self.key:
+            return f'{self.start}.<{self.key}>'
         return f'{self.start}.<joint>' + '.<key>' * ('' not in self.members)
 
     def split(self, name: str) -> tuple[str, str] | None:
@@ -181,6 +186,8 @@ class Family:
         start, _, rest = name.partition('.')
         if start != self.start or not rest:
             return None
+        if self.key:
+            return '', rest
         joint, _, key = (rest, '', '') if '' in self.members else rest.rpartition('.')
         return joint, key
 
@@ -194,12 +201,14 @@ class Family:
         """
         joint, key = self.split(name) or ('', '')
         made = self.members.get(key)
-        if made is None or not (joint or self.of_all):
-            keys = '' if '' in self.members else f' with one of {listed(self.members)}'
+        if made is None or not (joint or self.of_all or self.key):
+            where = 'which is' if self.key else 'with'
+            keys = '' if '' in self.members else f' {where} one of {listed(self.members)}'
             near = difflib.get_close_matches(key, self.members, 1, 0.6)
             hint = f' (did you mean {near[0]}?)' if near else ''
             raise ValueError(
-                f'Parameter {name} is unknown{hint}, expected {self.pattern}{keys}.'
+                f'Parameter {name} is unknown{hint}, expected {self.pattern}'
+                f'{"," * bool(self.key)}{keys}.'
             )
         text = made.description.format(joint=joint)
         return replace(made, name=name, description=text, read_only=True)
@@ -271,8 +280,8 @@ def group(kind: type[Any]) -> Any:
     return field(default_factory=kind, metadata={'group': kind})
 
 
-def family(start: str, members: Mapping[str, Entry], of_all: bool = False) -> Any:
-    """Field of a table, of type `Values`, with the parameters of joints that are given.
+def family(start: str, members: Mapping[str, Entry], **options: Any) -> Any:
+    """Field of a table, of type `Values`, with the parameters of a family that are given.
 
     Parameters
     ----------
@@ -280,10 +289,10 @@ def family(start: str, members: Mapping[str, Entry], of_all: bool = False) -> An
         Of their names.
     members : mapping of str to Entry
         By keys, '' for none.
-    of_all : bool
-        Whether ``<start>.<key>`` holds for all joints.
+    **options
+        `of_all` and `key`, see `Family`.
     """
-    return field(default=(), metadata={'family': Family(start, members, of_all)})
+    return field(default=(), metadata={'family': Family(start, members, **options)})
 
 
 def per_joint(start: str, description: str, low: float, high: float) -> Any:

@@ -777,7 +777,8 @@ class HodynNode(RobotNode[NodeSettings]):
             algorithms['no compiled code because'] = self._remark
         carried = {f'payload of {item.link}': str(item) for item in robot.payloads}
         laws = {f'friction of {joint}': str(law) for joint, law in model.friction.items()}
-        return {**algorithms, **carried, **laws}
+        limits = dict(zip(['limits'], self.settings.headroom()))
+        return {**algorithms, **carried, **laws, **limits}
 
 
 if __name__ == '__main__':

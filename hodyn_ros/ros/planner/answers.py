@@ -223,9 +223,12 @@ def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
         current = chunk.positions[min(int(np.sum(chunk.times < 0.0)), len(points) - 1)]
     smooth = {'bandwidth': options.bandwidth, 'stop_duration': settings.stop_duration}
     start = (join - begin) / NANOSECONDS
-    motion = splice(
-        robot.model, robot.limits, chunk, current, start, step=CHUNK_STEP, **smooth
-    )
+    try:
+        motion = splice(
+            robot.model, robot.limits, chunk, current, start, step=CHUNK_STEP, **smooth
+        )
+    except TrajectoryError as error:
+        raise TrajectoryError(' '.join((str(error), *settings.headroom()))) from error
     return Plan(
         task.number, PlannedMotion(names, motion, join, motion.continuous_derivative)
     )
@@ -311,7 +314,7 @@ def whole_answer(
         robot, times, motion(times), (), planned.start, source, motion
     )
     message.continuous_order = continuous_order(planned.continuous_derivative)
-    message.remarks = remarks
+    message.remarks = [*remarks, *settings.headroom()]
     return message
 
 
@@ -463,7 +466,7 @@ def _describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robo
     message.interpolation = plan.interpolation
     message.continuous_order = min(order, message.valid_order)
     message.deviation_from_jtc = flat(plan.deviation_from_jtc)
-    message.remarks = [*plan.remarks, *plan.warnings]
+    message.remarks = [*plan.remarks, *plan.warnings, *message.remarks]
     extremes, joints = plan.extremes, LimitedJoints(robot.model, robot.limits)
     times = np.stack([extremes.lowest_time, extremes.highest_time])
     known = robot.model.joint_names if robot.model.closure is not None else joints.names
@@ -518,7 +521,7 @@ def answer(
     try:
         robot = ready(robot)
         message, warnings = _requested(robot, request, settings)
-        warnings += (AT_REST,) * settings.base_motion
+        warnings += (AT_REST,) * settings.base_motion + settings.headroom()
     except HodynError as error:
         return Response(success=False, error_code=error_code(error), message=str(error))
     return Response(

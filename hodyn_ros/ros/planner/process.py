@@ -177,7 +177,9 @@ class ServingPlanner(Planner[NodeSettings]):
         if task.topic == CHUNK:  # There is no time for a whole answer.
             return plan_chunk(robot, task, settings), None
         plan, whole = plan_trajectory(robot, task, settings)
-        exceeded = exceeded_limits(whole, 'effort_trajectory has all of them.')
+        exceeded = exceeded_limits(
+            whole, ' '.join(('effort_trajectory has all of them.', *settings.headroom()))
+        )
         assert robot is not None and plan.planned is not None
         made, *texts = planned_for_controller(robot, plan.planned, settings)
         remark, warning = ((text,) if text else () for text in texts)

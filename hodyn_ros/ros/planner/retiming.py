@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hodyn_msgs.msg import JointLimit, LimitViolation
@@ -11,7 +12,7 @@ from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.analysis.sampling import controller_trajectory
 from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.errors import HodynError, JointNameError, RequestError
+from hodyn_ros.errors import HodynError, JointNameError, RequestError, ScalingError
 from hodyn_ros.model.limits import MAGNITUDES, MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Violation
@@ -56,7 +57,9 @@ def retimed(
         return _retimed(ready(robot), request, settings)
     except HodynError as error:
         exceeded = _limit_messages(getattr(error, 'limiting', None))
-        return Response(error_code=error_code(error), message=str(error), limiting=exceeded)
+        headroom = settings.headroom() if isinstance(error, ScalingError) else ()
+        text = ' '.join((str(error), *headroom))
+        return Response(error_code=error_code(error), message=text, limiting=exceeded)
 
 
 def _retimed(
@@ -79,7 +82,8 @@ def _retimed(
     tolerance = request.effort_tolerance or settings.command.effort_tolerance
     what = 'effort_tolerance (0: the parameter command.effort_tolerance)'
     checked_number(what, tolerance, RequestError, above=0.0, unit='N m')
-    limits = requested_limits(robot.model, robot.limits, request.limits)
+    shares = settings.shares()
+    limits = requested_limits(robot.model, robot.limits, request.limits, shares)
     waypoints = requested_waypoints(request.trajectory, settings.max_trajectory_points)
     plan, drives = plan_motion(waypoints, robot.model.joint_names), robot.drives
     found = new_timing(
@@ -117,6 +121,7 @@ def _retimed(
         warnings=[
             *robot.model.warnings,
             *plan.warnings,
+            *settings.headroom(),
             *(LEFT_OUT,) * settings.base_motion,
             *without_limits(robot, found.limits, **_along(robot, found.samples)),
         ],
@@ -134,16 +139,22 @@ def _along(robot: Robot, motion: Array) -> dict[str, Any]:
 
 
 def requested_limits(
-    model: RobotModel, limits: MotionLimits, requested: list[JointLimit]
+    model: RobotModel,
+    limits: MotionLimits,
+    requested: list[JointLimit],
+    shares: Mapping[str, float],
 ) -> MotionLimits:
-    """Limits with those of a request in their place.
+    """Limits with those of a request in their place, which have the same margins.
 
     Parameters
     ----------
     model : RobotModel
     limits : MotionLimits
+        Less the margins.
     requested : list of JointLimit
         Of one joint each, or of all where its name is empty; infinity takes a limit away.
+    shares : mapping of str to float
+        Of requested limits, by the quantity, that are left to feedback.
 
     Returns
     -------
@@ -167,7 +178,7 @@ def requested_limits(
                 'an empty one for all of them.'
             )
         chosen = model.joint_names.index(name) if name else slice(None)
-        changed[item.quantity][chosen] = limit
+        changed[item.quantity][chosen] = (1.0 - shares.get(item.quantity, 0.0)) * limit
     return limits._replace(**changed)
 
 
