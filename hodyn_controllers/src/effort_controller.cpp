@@ -171,7 +171,7 @@ private:
   {
     std::ostringstream said;
     said << options_.joints[report.beyond] << " shall have an effort of " << report.wanted_beyond
-         << ", more than " << kBeyond << " times its limit of "
+         << ", more than " << EFFORT_BEYOND << " times its limit of "
          << options_.limits[report.beyond].effort
          << "; look at units and derivatives of the sender";
     return said.str();

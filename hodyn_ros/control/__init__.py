@@ -8,6 +8,7 @@ motors. `StateObserver` estimates velocities and external torques.
 """
 
 from hodyn_ros.control.controller import Controller, warm_up
+from hodyn_ros.control.effort_follower import EffortFollower
 from hodyn_ros.control.guarded import GuardedController
 from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.interaction import (
@@ -36,6 +37,7 @@ __all__ = [
     'ControlWarning',
     'Controller',
     'DelaySeen',
+    'EffortFollower',
     'FeedForwardController',
     'FlatnessController',
     'GravityCompensation',

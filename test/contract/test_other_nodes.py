@@ -346,6 +346,34 @@ def test_robots_are_launched_with_their_description_and_limits(launched, robot):
     assert type(required['on_exit']).__name__ == 'Shutdown'
 
 
+@pytest.mark.parametrize('arm', ['ur5e', 'ur10e', 'ur3'])
+@pytest.mark.every_case
+def test_arms_of_universal_robots_are_launched_behind_a_proxy(launched, arm):
+    nodes = launched('ur.launch.py', ur_type=arm, namespace='left', use_sim_time='true')
+    assert set(nodes) == {'hodyn_node', 'trajectory_proxy'}
+    assert {options['namespace'] for options in nodes.values()} == {'left'}
+    *files, values = nodes['hodyn_node']['parameters']
+    assert values.pop('use_sim_time') is True
+    if arm == 'ur3':  # the topic has the description
+        assert (files, values) == ([], {})
+    else:
+        assert [Path(file).name for file in files] == [f'{arm}.yaml']
+        assert f'<robot name="{arm}"' in values['robot_description'].arguments[0]
+    assert nodes['trajectory_proxy']['parameters'] == [
+        {
+            'use_sim_time': True,
+            'controller': 'scaled_joint_trajectory_controller',
+            'efforts': False,
+        }
+    ]
+    given = {'ur_type': arm, 'controller': 'other', 'params_file': str(ROOT / 'setup.py')}
+    nodes = launched('ur.launch.py', **given)
+    assert nodes['trajectory_proxy']['parameters'][0]['controller'] == 'other'
+    assert nodes['hodyn_node']['parameters'][0] == given['params_file']
+    with pytest.raises(RuntimeError, match='which is no file'):
+        launched('ur.launch.py', params_file='/no/such')
+
+
 def test_the_view_is_launched_as_a_command_with_arguments_of_ros_last(launched):
     given = {'config': 'iiwa14', 'serve': 'yes', 'joint_states': '/states'}
     options = launched('view.launch.py', **given)['hodyn']

@@ -6,30 +6,18 @@
 #define HODYN_CONTROLLERS__EFFORT_FOLLOWER_HPP_
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "hodyn_controllers/effort_rule.h"
 #include "hodyn_controllers/messages.hpp"
 
 namespace hodyn_controllers
 {
 
 constexpr int kOrders = 3;  ///< Effort and its first and second time derivatives.
-/// Efforts of more than this many times their limit are an error of the sender, and not followed.
-constexpr double kBeyond = 10.0;
-
-/// Share of a difference that is left: falls from 1 to 0 with two derivatives zero at both ends.
-inline double share_left(double since, double ease_time)
-{
-  if (since >= ease_time) {
-    return 0.0;
-  }
-  const double x = since / ease_time;
-  return 1.0 - x * x * x * (10.0 - 15.0 * x + 6.0 * x * x);
-}
 
 /// Efforts of all joints at one instant.
 struct EffortSample
@@ -90,7 +78,7 @@ struct EffortReport
   std::vector<Limited> limited;               ///< At this tick.
   Values limited_for;            ///< Without a break until this tick [s].
   double unchanged_for = 0.0;                 ///< For which values of samples have been the same [s].
-  int beyond = -1;                            ///< Joint beyond kBeyond at this tick; -1: none.
+  int beyond = -1;                            ///< Joint far beyond its limit at this tick; -1: none.
   double wanted_beyond = 0.0;                 ///< Of that joint; may be no number.
   std::vector<std::uint64_t> at_effort;       ///< Ticks at which joints were at their limit.
   std::vector<std::uint64_t> at_effort_rate;
@@ -99,36 +87,45 @@ struct EffortReport
 /// Follows samples while they are fresh, and eases to the fallback when they are not.
 ///
 /// A change of what is followed never steps: the difference at that tick decays over the ease
-/// time. Behind that, efforts and their change per tick are limited.
+/// time. Behind that, efforts and their change per tick are limited. effort_rule.h is what it does;
+/// here are stamps in nanoseconds and counts for diagnostics.
 class EffortFollower
 {
 public:
   explicit EffortFollower(const EffortOptions & options)
-  : options_(options), n_(options.joints.size()), sample_(n_), command_(n_, 0.0),
-    target_(n_, 0.0), wanted_(n_, 0.0), difference_(n_, 0.0), report_(n_) {}
+  : n_(options.joints.size()), memory_(EFFORT_RULE_MEMORY(n_)), command_(n_, 0.0), report_(n_)
+  {
+    Values efforts, rates;
+    for (const EffortLimits & limits : options.limits) {
+      efforts.push_back(limits.effort);
+      rates.push_back(limits.effort_rate);
+    }
+    effort_rule_begin(&rule_, static_cast<int>(n_), memory_.data(), efforts.data(), rates.data());
+    rule_.extrapolation = options.extrapolation;
+    rule_.holds = options.fallback == Fallback::hold;
+    rule_.max_age = options.max_age;
+    rule_.max_ahead = options.max_ahead;
+    rule_.max_period = options.max_period;
+    rule_.ease_time = options.ease_time;
+  }
+
+  EffortFollower(const EffortFollower &) = delete;  // The rule points into the memory.
+  EffortFollower & operator=(const EffortFollower &) = delete;
 
   /// Begins anew from efforts (n); those that are not finite count as zero.
   void reset(const double * command)
   {
-    for (Index j = 0; j < n_; ++j) {
-      const double limit = options_.limits[j].effort;
-      command_[j] = std::isfinite(command[j]) ? std::clamp(command[j], -limit, limit) : 0.0;
-    }
-    has_sample_ = false;
-    report_.age = -1.0;
-    lose(State::waiting);
+    effort_rule_reset(&rule_, command);
+    tell();
   }
 
   /// Takes a sample (of as many joints).
   void give(const EffortSample & sample)
   {
-    if (!has_sample_ || sample.values != sample_.values) {
-      report_.unchanged_for = 0.0;
-    }
-    sample_.stamp = sample.stamp;
-    sample_.order = sample.order;
-    std::copy(sample.values.begin(), sample.values.end(), sample_.values.begin());
-    has_sample_ = true;
+    // Times of the rule count from the stamp, so that nanoseconds are not rounded.
+    stamp_ = sample.stamp;
+    effort_rule_keep(&rule_, 0.0, sample.order, sample.values.data());
+    report_.unchanged_for = rule_.unchanged;
   }
 
   /// Efforts (n) at a tick.
@@ -138,28 +135,18 @@ public:
   /// @param refusing  Whether what came since the last sample was refused.
   const Values & update(Nanoseconds now, double period, bool refusing)
   {
-    period = period > 0.0 ? std::min(period, options_.max_period) : 0.0;
-    since_change_ += period;
-    report_.unchanged_for += period;
-    report_.beyond = -1;
-    const double age = has_sample_ ? seconds(now - sample_.stamp) : -1.0;
-    const bool is_fresh =
-      has_sample_ && age <= options_.max_age && age >= -options_.max_ahead;
-    report_.age = age;
-    const bool was_following = report_.state == State::following;
-    if (is_fresh && extrapolate(age)) {
-      target_ = wanted_;
-      if (!was_following) {
-        change(State::following);
-      }
-    } else {
-      if (was_following) {
-        ++report_.losses;
-        lose(State::easing);
-      }
-      rest(refusing || report_.beyond >= 0);
+    rule_.refusing = refusing;
+    effort_rule_update(&rule_, seconds(now - stamp_), period);
+    tell();
+    const double counted = effort_rule_period(&rule_, period);
+    for (Index j = 0; j < n_; ++j) {
+      const auto limited = static_cast<Limited>(static_cast<int>(rule_.limited[j]));
+      report_.limited[j] = limited;
+      double & limited_for = report_.limited_for[j];
+      limited_for = limited == Limited::no ? 0.0 : limited_for + counted;
+      report_.at_effort[j] += limited == Limited::effort;
+      report_.at_effort_rate[j] += limited == Limited::effort_rate;
     }
-    limit(period);
     return command_;
   }
 
@@ -168,80 +155,22 @@ public:
   const EffortReport & report() const {return report_;}
 
 private:
-  /// Efforts that are wanted: the Taylor polynomial of the sample at its age [s].
-  ///
-  /// @return  Whether they may be followed; otherwise the report says which may not.
-  bool extrapolate(double age)
+  /// Efforts and report as the rule has them.
+  void tell()
   {
-    const int order = std::min(sample_.order, options_.extrapolation);
-    const double first = order > 0 ? age : 0.0;
-    const double second = order > 1 ? 0.5 * age * age : 0.0;
-    const double * values = sample_.values.data();
-    for (Index j = 0; j < n_; ++j) {
-      wanted_[j] = values[j] + first * values[n_ + j] + second * values[2 * n_ + j];
-      // Finite derivatives may be so large that the sum is not.
-      if (!(std::abs(wanted_[j]) <= kBeyond * options_.limits[j].effort)) {
-        report_.beyond = static_cast<int>(j);
-        report_.wanted_beyond = wanted_[j];
-        return false;
-      }
-    }
-    return true;
+    std::copy_n(rule_.command, n_, command_.begin());
+    report_.state = static_cast<State>(rule_.state);
+    report_.age = rule_.age;
+    report_.losses = static_cast<std::uint64_t>(rule_.losses);
+    report_.unchanged_for = rule_.unchanged;
+    report_.beyond = rule_.beyond;
+    report_.wanted_beyond = rule_.wanted_beyond;
   }
 
-  /// Goes over to other targets, from where the efforts are.
-  void change(State state)
-  {
-    report_.state = state;
-    since_change_ = 0.0;
-    for (Index j = 0; j < n_; ++j) {
-      difference_[j] = command_[j] - target_[j];
-    }
-  }
-
-  void lose(State state)
-  {
-    for (Index j = 0; j < n_; ++j) {
-      target_[j] = options_.fallback == Fallback::hold ? command_[j] : 0.0;
-    }
-    change(state);
-  }
-
-  /// State without a sample to follow, by how far the fallback is.
-  void rest(bool refusing)
-  {
-    const bool is_there = since_change_ >= options_.ease_time;
-    if (report_.state != State::waiting && is_there) {
-      report_.state = refusing ? State::refused : State::fallback;
-    }
-  }
-
-  void limit(double period)
-  {
-    const double share = share_left(since_change_, options_.ease_time);
-    for (Index j = 0; j < n_; ++j) {
-      const EffortLimits & limits = options_.limits[j];
-      const double wanted = target_[j] + share * difference_[j];
-      const double within = std::clamp(wanted, -limits.effort, limits.effort);
-      const double step = limits.effort_rate * period;
-      const double reached = std::clamp(within, command_[j] - step, command_[j] + step);
-      command_[j] = reached;
-      Limited & limited = report_.limited[j];
-      limited = reached != within ? Limited::effort_rate :
-        within != wanted ? Limited::effort : Limited::no;
-      double & limited_for = report_.limited_for[j];
-      limited_for = limited == Limited::no ? 0.0 : limited_for + period;
-      report_.at_effort[j] += limited == Limited::effort;
-      report_.at_effort_rate[j] += limited == Limited::effort_rate;
-    }
-  }
-
-  EffortOptions options_;
   Index n_;
-  EffortSample sample_;
-  bool has_sample_ = false;
-  double since_change_ = 0.0;  ///< Time since the targets are of another kind [s].
-  Values command_, target_, wanted_, difference_;
+  Nanoseconds stamp_ = 0;  ///< Of the sample.
+  Values memory_, command_;
+  EffortRule rule_{};
   EffortReport report_;
 };
 

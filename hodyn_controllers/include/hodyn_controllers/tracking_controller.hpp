@@ -241,7 +241,7 @@ private:
         difference_[j] = before_[j] - asked_[j];
       }
     }
-    const double share = has_law_ ? share_left(since_, ease_time_) : 0.0;
+    const double share = has_law_ ? effort_rule_share(since_, ease_time_) : 0.0;
     for (Index j = 0; j < n; ++j) {
       const auto [low, high] = std::minmax(before_[j], asked_[j]);
       torque_[j] = share > 0.0 ?
