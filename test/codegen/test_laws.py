@@ -148,7 +148,7 @@ def test_bits_are_those_of_python_whatever_happens(name, tmp_path):
         if k % 50 > 40:
             given.append(500.0 * (theta - q))
         elapsed = {7: 3 * T, 8: 2.6 * T, 77: 80 * T, 78: 0.0}.get(k % 500, T)
-        if k % 1000 == 900:
+        if k % 1000 == 800:
             controller.stop('asked for')
             c.library.robot_controller_stop(c.memory)
         try:
