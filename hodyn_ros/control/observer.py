@@ -393,7 +393,7 @@ class StateObserver:
         ----------
         q, qd : array-like, shape (n,)
             Position and velocity of the links; the velocity, which may be None, is looked at in
-            the first sample only.
+            the first sample only; one that is not finite behind a gap is taken for zero.
         theta, thetad : array-like, shape (m,)
             The same of the motors, in joint coordinates; what is given of rigid joints is not
             looked at.
@@ -416,6 +416,8 @@ class StateObserver:
         T = self.sample_period if elapsed is None else elapsed
         T = checked_number('elapsed', T, MotionError, above=0.0, unit='s')
         self.give(q, qd, theta, thetad, spring_torque)
+        for speeds in (self.work.qd, self.work.thetad):
+            speeds[~np.isfinite(speeds)] = 0.0
         self.work.acceleration[:] = 0.0
         self.refuse(self.run(step.RECEIVE, self.places(), elapsed=T))
 

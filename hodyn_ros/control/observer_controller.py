@@ -268,7 +268,8 @@ class ObserverController(Law):
             Wanted position of the links and its first four time derivatives [rad/s^k] or [m/s^k],
             `lead` after the measurement.
         q, qd, theta, thetad, spring_torque
-            See `StateObserver.update`; velocities may be None.
+            See `StateObserver.update`; velocities may be None, and those that are faster than the
+            guards allow are taken for the fastest that are.
         stiffness : mapping of joint name to array-like, shape (3,), optional
             Wanted stiffness of each joint that can choose it and two derivatives [N m/rad]; one
             that is not possible gives way to the nearest, and `remark` says so.
@@ -350,7 +351,7 @@ class ObserverController(Law):
     def _note_reason(self, was_stopped: float, elapsed: float | None) -> None:
         """Say why the robot has been stopped, once it is known."""
         reason, culprit = int(self.own.reason[0]), int(self.own.culprit[0])
-        w, bounds, found = self.observer.work, self.bounds, (self.guards or GUARDS)
+        w, bounds = self.observer.work, self.bounds
         if reason == was_stopped and self.state == STOPPED:
             return
         self.state = STOPPED
@@ -386,7 +387,7 @@ class ObserverController(Law):
             self.reason = bounds.text(reason - 1, culprit, w.checked)
         else:
             self.reason = self._stands
-        if found.floats(_BOUNDS[reason]):
+        if self.own.floats[0] and _BOUNDS[reason]:
             self.reason += ' The robot gives way.'
 
     def _missed(self) -> str:

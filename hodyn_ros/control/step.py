@@ -688,6 +688,14 @@ def begin(r: Robot, o: Observed, t: Design, c: Memory, is_known: float) -> None:
             c.distance[k, i] = 0.0
 
 
+def begin_again(r: Robot, o: Observed, t: Design, c: Memory, w: Work) -> None:
+    """Begin behind another law of the same observer, of which nothing before it tells."""
+    c.repeated[0], c.beyond[0], c.limited_for[0], c.moved[0] = 0.0, 0.0, 0.0, 0.0
+    begin(r, o, t, c, o.running[0])
+    if c.reason[0] != FOLLOWS and o.running[0] > 0.0:
+        hold_here(r, o, t, c, w, o.acting, 0.0)
+
+
 def release(r: Robot, o: Observed, t: Design, c: Memory) -> int:
     """Let a robot that has been stopped go on; 0, or why it may not, see `unready`."""
     found: int = unready(r, o, t, c)
@@ -941,6 +949,37 @@ def follow(r: Robot, o: Observed, t: Design, c: Memory, w: Work) -> int:
 # --- The sample ---------------------------------------------------------------------------------
 
 
+def possible(speed: float, most: float) -> float:
+    """A speed that is clipped; zero for one that is no number, or infinite without a bound."""
+    if abs(speed) <= most and isfinite(speed):
+        return speed
+    if speed > 0.0 and isfinite(most):
+        return most
+    if speed < 0.0 and isfinite(most):
+        return -most
+    return 0.0
+
+
+def bound_speeds(r: Robot, t: Design, w: Work) -> None:
+    """Clip measured speeds, which a first sample believes, to what guards allow; NaN: at rest."""
+    for i in range(r.n):
+        w.qd[i] = possible(w.qd[i], t.too_fast[i])
+    for i in range(r.m):
+        w.thetad[i] = possible(w.thetad[i], t.too_fast[r.joint[i]])
+
+
+def slipped(r: Robot, o: Observed) -> int:
+    """First of the positions of links and motors that could not be true for long; -1: none."""
+    n: int = r.n
+    for i in range(n):
+        if o.since[i] >= MOST_GATED:
+            return i
+    for i in range(r.m):
+        if o.motor_since[i] >= MOST_GATED:
+            return n + i
+    return -1
+
+
 def believe(r: Robot, o: Observed, t: Design, w: Work) -> int:
     """Take positions that could not be true for those of a robot at rest, if they may be."""
     if is_finite(r.n, w.new_q) == 0 or is_finite(r.m, w.new_theta) == 0:
@@ -950,8 +989,7 @@ def believe(r: Robot, o: Observed, t: Design, w: Work) -> int:
     for i in range(r.m):
         o.theta[i] = w.new_theta[i]
     springs_at(r, o, w)
-    is_true: int = is_plausible(r, o, t)
-    if is_true == 0:
+    if is_plausible(r, o, t) == 0:
         for i in range(r.n):
             o.q[i] = w.whole_q[i]
         for i in range(r.m):
@@ -963,6 +1001,20 @@ def believe(r: Robot, o: Observed, t: Design, w: Work) -> int:
     if failed > 0:
         return failed
     return look_ahead(r, o, w)
+
+
+def regain(r: Robot, o: Observed, t: Design, c: Memory, w: Work, culprit: int) -> None:
+    """Hold a stopped robot where it is measured again, or let it give way as before.
+
+    What had not come to rest may only have been faster than expected: the reason is as before.
+    """
+    if c.stopped_for[0] > t.stop_duration + MOST_GATED * r.T:
+        c.reason[0], c.culprit[0] = MEASUREMENTS, culprit
+        c.floats[0] = max(c.floats[0], t.floats[MEASUREMENTS])
+    if c.answered[0] > 0.0:
+        hold_here(r, o, t, c, w, c.command, 0.0)
+    else:
+        hold_here(r, o, t, c, w, o.acting, 0.0)
 
 
 def moves(n: int, desired: Matrix) -> int:
@@ -994,14 +1046,16 @@ def step(r: Robot, o: Observed, t: Design, c: Memory, w: Work, elapsed: float) -
     """Torques for a measurement, a time after the one before; zero, or why there are none."""
     n: int = r.n
     reason: int = FOLLOWS
-    culprit: int = -1
     if o.running[0] > 0.0 and not elapsed > 0.0:
         return REPEATED
+    if o.running[0] == 0.0 and (is_finite(n, w.qd) == 0 or is_finite(r.m, w.thetad) == 0):
+        return NOT_FINITE
     moved = c.moved[0]
     c.moved[0], w.gap[0] = moves(n, w.desired), 0.0
     if t.guarded > 0.0 and o.running[0] > 0.0 and elapsed > t.max_gap:
         w.gap[0] = elapsed
         forget(r, o)
+    bound_speeds(r, t, w)
     failed: int = receive(r, o, w, elapsed)
     if failed > 0:
         return failed
@@ -1026,23 +1080,21 @@ def step(r: Robot, o: Observed, t: Design, c: Memory, w: Work, elapsed: float) -
         begin(r, o, t, c, 0.0)
         if moved > 0.0 or c.moved[0] > 0.0:
             reason = GAP
-    if t.guarded > 0.0 and c.reason[0] == FOLLOWS:
-        for back in range(r.m):
-            motor: int = r.m - 1 - back
-            if o.motor_since[motor] >= MOST_GATED:
-                culprit = n + motor
-        for back in range(n):
-            link: int = n - 1 - back
-            if o.since[link] >= MOST_GATED:
-                culprit = link
+    culprit: int = -1
+    if t.guarded > 0.0 or c.reason[0] != FOLLOWS:
+        culprit = slipped(r, o)
+    if culprit >= 0:
+        reason = MEASUREMENTS
         w.slipped[0] = culprit
-        if culprit >= 0:
-            reason = MEASUREMENTS
-            failed = believe(r, o, t, w)
-            if failed > 0:
-                return failed
-            if culprit >= n:
-                culprit -= n
+        failed = believe(r, o, t, w)
+        if failed > 0:
+            return failed
+        if culprit >= n:
+            culprit -= n
+    if c.reason[0] != FOLLOWS:
+        if culprit >= 0 and o.is_new[0] > 0.0:  # it is held where it is found, or gives way
+            regain(r, o, t, c, w, culprit)
+    elif t.guarded > 0.0:
         judge(r, o, t, c, w, reason, culprit)
     return answer(r, o, t, c, w)
 
@@ -1115,7 +1167,7 @@ def do(
     if what == STOP:
         stop(r, o, t, c, w, ASKED, -1, floats, touches)
     if what == BEGIN:
-        begin(r, o, t, c, o.running[0])
+        begin_again(r, o, t, c, w)
     if what == PUSH:
         push(r, o, w.torque, w.friction)
     return status

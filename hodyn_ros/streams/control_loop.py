@@ -569,11 +569,6 @@ class ControlLoop:
         if self._is_suspended:
             raise ControlError(_SUSPENDED + self.why)
         q, qd, theta, thetad = measured.state
-        if not elapsed or elapsed > Guards.max_gap:
-            # Drivers that take differences are wrong behind a gap, where the law needs them.
-            qd, thetad = (
-                np.clip(speed, -law.too_fast, law.too_fast) for speed in (qd, thetad)
-            )
         command = law.evaluate(
             *(reference, q, None if np.isnan(qd).any() else qd),
             *(theta, None if np.isnan(thetad).any() else thetad, measured.spring_torque),

@@ -140,8 +140,11 @@ def test_bits_are_those_of_python_whatever_happens(name, tmp_path):
         q = START + 0.05 * np.sin(0.01 * k - 0.02) + 1e-4 * random.standard_normal(2)
         theta = rest + 0.05 * np.sin(0.01 * k - 0.02) + 1e-4 * random.standard_normal(2)
         theta[1] += 0.4 * (k % 1000 in (*range(700, 710), 300))
+        if k % 1000 in range(930, 980):  # behind a stop
+            q[1], theta[1] = q[1] + 0.5, theta[1] + 0.5
+        speeds = [1e5, np.nan] if k % 500 == 77 else None
         q[0] = np.nan if k % 997 == 5 and k > 10 else q[0]
-        given = [desired, q, None, theta, None]
+        given = [desired, q, speeds, theta, speeds]
         if k % 50 > 40:
             given.append(500.0 * (theta - q))
         elapsed = {7: 3 * T, 8: 2.6 * T, 77: 80 * T, 78: 0.0}.get(k % 500, T)
@@ -162,7 +165,7 @@ def test_bits_are_those_of_python_whatever_happens(name, tmp_path):
                 assert c.library.robot_controller_release(c.memory) == 0
             except HodynError:
                 assert c.library.robot_controller_release(c.memory) == 1
-    assert {0, 10} < seen and len(seen) > 2
+    assert {0, 6, 10} < seen
 
 
 def test_a_singular_mass_matrix_is_told(tmp_path):

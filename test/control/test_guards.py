@@ -147,6 +147,83 @@ def test_stop_outlives_a_gap_and_holds_the_robot_where_it_is_found(panda, is_new
     robot.law.release()
 
 
+@pytest.mark.parametrize('guards', [Guards(), None])
+def test_sensors_that_slip_while_the_robot_is_stopped_are_got_over(panda, guards):
+    robot = Followed(law(panda, guards=guards)).run(0.3)
+    robot.law.stop('by hand')
+    robot.run(0.2)
+    found = robot.state[0].copy()
+
+    def slip(robot):
+        robot.q[3] += 0.5
+        robot.theta[3] += 0.5
+
+    robot.run(0.5, slip)
+    assert "5 positions of joint 'joint4'" in robot.law.reason.replace('panda_', '')
+    assert 'cannot be true' in robot.law.reason
+    assert np.abs(robot.state[0] - found).max() < 0.02
+    robot.run(1.0, slip)
+    assert np.abs(robot.state[0] - found).max() < 0.02
+    assert np.abs(robot.state[3]).max() < 0.05
+    robot.law.release()
+    assert robot.law.state == 'following'
+
+
+def test_positions_that_contradict_each_other_are_not_believed_in_a_stop_either(panda):
+    robot = Followed(law(panda)).run(0.3)
+    robot.law.stop('by hand')
+
+    def slip(robot):
+        robot.theta[3] += 0.5
+
+    robot.run(0.3, slip)
+    with pytest.raises(ControlError, match='cannot be true'):
+        robot.law.release()
+
+
+@pytest.mark.parametrize('kind', ['first', 'gap'])
+def test_first_speeds_that_cannot_be_are_bounded(panda, kind):
+    """As of a driver that takes differences over its period, behind a gap."""
+    wrong = np.array([1e3, -1e3, np.nan, 1e5, 0.0, np.nan, -1e3])
+    wrong = np.nan_to_num(wrong) if kind == 'first' else wrong
+    torques, errors = [], []
+    for bounded in (False, True):
+        robot = Followed(law(panda), resting)
+        if kind == 'gap':
+            robot.run(0.1)
+            robot.missing = 200
+        first = robot.k
+
+        def speeds(robot, bounded=bounded, first=first):
+            if robot.k == first:
+                fastest = robot.law.too_fast
+                speed = np.nan_to_num(np.clip(wrong, -fastest, fastest))
+                robot.qd = robot.thetad = speed if bounded else wrong
+
+        torques.append(robot.run(T, speeds).torque)
+        errors.append(robot.run(1.5).errors[-1])
+    assert np.isfinite(torques).all()
+    assert np.array_equal(*torques)
+    assert max(errors) < 0.5
+
+
+def test_law_behind_another_one_knows_nothing_of_long_ago(panda):
+    robot = Followed(law(panda)).run(0.2)
+    other, first = law(panda, GravityCompensation, observer=robot.law.observer), robot.law
+    first.stop('by hand')
+    robot.run(0.1)
+    other.begin()
+    robot.law = other
+    robot.state[[0, 2]] += 1e-3
+    robot.run(0.3)
+    before, torque = robot.state[0].copy(), robot.torque
+    first.begin()
+    assert np.array_equal(first.command(AT_REST, robot.q, None, robot.theta, None), torque)
+    robot.law = first
+    robot.run(0.5)
+    assert np.abs(robot.state[0] - before).max() < 0.03
+
+
 def test_motion_that_ended_while_nothing_was_measured_stops_the_robot(panda):
     robot = Followed(law(panda)).run(0.3)
     robot.missing, rest = 2000, np.zeros((1, 5, panda.n_joints))

@@ -39,8 +39,9 @@ def law(model, kind=TrackingController, inertia=1.0, **options):
 class Followed:
     """A robot with encoders that follows a motion, whatever happens to it.
 
-    `act(robot)` is called before every sample and may change `q`, `theta`, `elapsed` (None: the
-    sample is not taken) and `torque`; `locks` says whether the brakes are closed.
+    `act(robot)` is called before every sample and may change `q`, `theta`, the speeds `qd` and
+    `thetad` of one sample, `elapsed` (None: the sample is not taken) and `torque`; `locks` says
+    whether the brakes are closed.
     """
 
     def __init__(self, controller, motion=MOTION, condition=Condition()):  # noqa: B008
@@ -54,7 +55,7 @@ class Followed:
         for _ in range(round(seconds / T)):
             self.q = np.round(self.state[0] / LINK_STEP) * LINK_STEP
             self.theta = np.round(self.state[2] / MOTOR_STEP) * MOTOR_STEP
-            self.elapsed = T
+            self.qd, self.thetad, self.elapsed = None, None, T
             if act is not None:
                 act(self)
             self._answer()
@@ -75,7 +76,7 @@ class Followed:
         desired = self.motion([self.k * T + self.late + self.law.lead])[0]
         elapsed = self.elapsed + T * self.missing
         command = self.law.evaluate(
-            desired, self.q, None, self.theta, None, elapsed=elapsed
+            desired, self.q, self.qd, self.theta, self.thetad, elapsed=elapsed
         )
         self.missing = 0
         self.rates.append(np.abs(command.torque - self.torque).max() / T)
