@@ -303,14 +303,14 @@ class ObserverController(Law):
         w.acceleration[:] = rows[2] if self.orders == 5 else 0.0
         T = self.sample_period if elapsed is None else elapsed
         checked_number('elapsed', T, MotionError, above=0.0, unit='s')
-        self._wanted, was_stopped = stiffness, own.reason[0]
+        self._wanted, before = stiffness, (own.reason[0], own.culprit[0])
         status = self._run(step.STEP, elapsed=T)
         if status == REPEATED:
             return self._command(self.reason or REPEATEDLY)
         if status:
             self._refuse(status)
         if own.reason[0]:
-            self._note_reason(was_stopped, elapsed)
+            self._note_reason(before)
             return self._command(self.reason)
         return self._command('', self._remark or self._seen())
 
@@ -348,47 +348,44 @@ class ObserverController(Law):
         text, self._text = self._text, ''
         return text
 
-    def _note_reason(self, was_stopped: float, elapsed: float | None) -> None:
-        """Say why the robot has been stopped, once it is known."""
-        reason, culprit = int(self.own.reason[0]), int(self.own.culprit[0])
-        w, bounds = self.observer.work, self.bounds
-        if reason == was_stopped and self.state == STOPPED:
+    def _note_reason(self, before: tuple[float, float]) -> None:
+        """Say why the robot has been stopped, once it is known, and what is known better."""
+        now = self.own.reason[0], self.own.culprit[0]
+        if now == before and self.state == STOPPED:
             return
         self.state = STOPPED
-        if reason == RUNAWAY:
-            self.reason = f'The links have run away behind the stop: {_BRAKES}'
-        elif reason == SILENCE:
-            self.reason = (
-                f'{step.MOST_GATED} measurements one after the other are the same, though the '
-                f'robot moves: {_BRAKES}'
-            )
-        elif reason == SPRING_RANGE:
-            self.reason = self._beyond_range()
-        elif reason == GAP:
-            self.reason = (
-                f'While it moved, no measurement was answered for {w.gap[0]:.3g} s (max_gap): '
-                'none came, or the controller was held up.'
-            )
-            if self.observer.memory.passed[0] > step.MOST_FOUND:
-                self.reason = f'{self._missed()} (max_gap)'
-        elif reason == SATURATION:
-            limited = f'{w.limited_for[0]:.3f} s (saturation_time)'
-            self.reason = f'A motor was at its torque limit for {limited}.'
-        elif reason == MEASUREMENTS:
+        self.reason = self._stopped_by(int(now[0]), int(now[1]))
+        if self.own.floats[0] and _BOUNDS[int(now[0])]:
+            self.reason += ' The robot gives way.'
+
+    def _stopped_by(self, reason: int, culprit: int) -> str:
+        """What has stopped the robot, in words."""
+        w, bounds = self.observer.work, self.bounds
+        if reason == SPRING_RANGE:
+            return self._beyond_range()
+        if reason == GAP and self.observer.memory.passed[0] > step.MOST_FOUND:
+            return f'{self._missed()} (max_gap)'
+        if reason == MEASUREMENTS:
             names = self.model.joint_names, self.actuators.motor_names
             every = [
                 f'{what} {x!r}' for what, of in zip(('joint', 'motor'), names) for x in of
             ]
-            self.reason = (
+            return (
                 f'{step.MOST_GATED} positions of {every[int(w.slipped[0])]} one after the other '
                 'cannot be true.'
             )
-        elif reason <= len(QUANTITIES) and bounds is not None:
-            self.reason = bounds.text(reason - 1, culprit, w.checked)
-        else:
-            self.reason = self._stands
-        if self.own.floats[0] and _BOUNDS[reason]:
-            self.reason += ' The robot gives way.'
+        if reason <= len(QUANTITIES) and bounds is not None:
+            return bounds.text(reason - 1, culprit, w.checked)
+        said = {
+            RUNAWAY: f'The links have run away behind the stop: {_BRAKES}',
+            SILENCE: f'{step.MOST_GATED} measurements one after the other are the same, though '
+            f'the robot moves: {_BRAKES}',
+            GAP: f'While it moved, no measurement was answered for {w.gap[0]:.3g} s (max_gap): '
+            'none came, or the controller was held up.',
+            SATURATION: f'A motor was at its torque limit for {w.limited_for[0]:.3f} s '
+            '(saturation_time).',
+        }
+        return said.get(reason, self._stands)
 
     def _missed(self) -> str:
         """What is said of samples that have passed though nobody told."""
