@@ -27,8 +27,9 @@ from hodyn_ros.control.laws import (
     motor_gains,
 )
 from hodyn_ros.control.margins import Margins
-from hodyn_ros.control.observer import ObservedState, StateObserver
+from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.control.tracking import TrackingController, tracking_controller
+from hodyn_ros.control.values import ObservedState
 from hodyn_ros.control.watching import DelaySeen, probing_motion
 
 __all__ = [

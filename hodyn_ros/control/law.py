@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.control.kernels import limit
+from hodyn_ros.control.values import ObservedState
 from hodyn_ros.errors import ControlError, MotionError
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.control.guards import Guards
-    from hodyn_ros.control.observer import ObservedState
 
 FOLLOWING, STOPPED = 'following', 'stopped'
 """States of a law: it follows what is wanted, or has been stopped and holds the robot."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,7 +46,7 @@ from hodyn_ros.control.robot_code import (
     Calls,
 )
 from hodyn_ros.control.transmission import Transmission
-from hodyn_ros.control.values import fill, middle_of_range
+from hodyn_ros.control.values import ObservedState, fill, middle_of_range
 from hodyn_ros.control.watching import SLOWLY_WATCHED, WATCHED, LoopWatch
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -64,43 +64,6 @@ _FASTEST, _SLOWEST, _OVER_RESONANCE = 0.4, 3.5, 1.5
 # How far a measured position may be from what is expected: by the largest speed, and at least,
 # for what encoders resolve [rad, m].
 _MOST_SPEED, _MOST_MOTOR_SPEED, _LEAST_REACH = 1.5, 4.0, 3e-3
-
-
-class ObservedState(NamedTuple):
-    """State of a robot as it is estimated from positions; n joints, m motors.
-
-    Attributes
-    ----------
-    position : ndarray, shape (n,)
-        Of the links [rad] or [m].
-    velocity : ndarray, shape (n,)
-    acceleration : ndarray, shape (n,)
-    jerk : ndarray, shape (n,)
-    motor_position : ndarray, shape (m,)
-        In joint coordinates.
-    motor_velocity : ndarray, shape (m,)
-    spring_torque : ndarray, shape (n,)
-        On the links, with dampers [N m] or [N]; of rigid joints the motor torque.
-    spring_torque_rate : ndarray, shape (n,)
-        Of the springs alone; zero for rigid joints.
-    external_torque : ndarray, shape (n,)
-        On the links, which the model does not know.
-    external_torque_rate : ndarray, shape (n,)
-    motor_friction : ndarray, shape (m,)
-        Torque that the motors lose, beyond the friction that the model knows.
-    """
-
-    position: Array
-    velocity: Array
-    acceleration: Array
-    jerk: Array
-    motor_position: Array
-    motor_velocity: Array
-    spring_torque: Array
-    spring_torque_rate: Array
-    external_torque: Array
-    external_torque_rate: Array
-    motor_friction: Array
 
 
 class StateObserver:

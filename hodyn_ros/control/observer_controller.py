@@ -31,11 +31,11 @@ from hodyn_ros.control.layouts import (
     SPRING_RANGE,
     TRACKING,
 )
-from hodyn_ros.control.observer import ObservedState, StateObserver
+from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.control.records import Record
 from hodyn_ros.control.robot_code import DEMAND, MOTORS, REST, Calls
 from hodyn_ros.control.stiffness import possible_stiffness
-from hodyn_ros.control.values import fill, per_joint
+from hodyn_ros.control.values import ObservedState, fill, per_joint
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ControlError, DeflectionError, MotionError

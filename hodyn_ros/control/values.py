@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -10,6 +12,43 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 _INVERSE_FACTORIALS = np.array([1.0, 1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0])
+
+
+class ObservedState(NamedTuple):
+    """State of a robot as it is estimated from positions; n joints, m motors.
+
+    Attributes
+    ----------
+    position : ndarray, shape (n,)
+        Of the links [rad] or [m].
+    velocity : ndarray, shape (n,)
+    acceleration : ndarray, shape (n,)
+    jerk : ndarray, shape (n,)
+    motor_position : ndarray, shape (m,)
+        In joint coordinates.
+    motor_velocity : ndarray, shape (m,)
+    spring_torque : ndarray, shape (n,)
+        On the links, with dampers [N m] or [N]; of rigid joints the motor torque.
+    spring_torque_rate : ndarray, shape (n,)
+        Of the springs alone; zero for rigid joints.
+    external_torque : ndarray, shape (n,)
+        On the links, which the model does not know.
+    external_torque_rate : ndarray, shape (n,)
+    motor_friction : ndarray, shape (m,)
+        Torque that the motors lose, beyond the friction that the model knows.
+    """
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    motor_position: Array
+    motor_velocity: Array
+    spring_torque: Array
+    spring_torque_rate: Array
+    external_torque: Array
+    external_torque_rate: Array
+    motor_friction: Array
 
 
 def middle_of_range(model: RobotModel) -> Array:

@@ -17,9 +17,8 @@ import numpy as np
 from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.law import STOPPED, Command
 from hodyn_ros.control.laws import FLOATING, MODES
-from hodyn_ros.control.observer import ObservedState
 from hodyn_ros.control.observer_controller import ObserverController
-from hodyn_ros.control.values import shifted
+from hodyn_ros.control.values import ObservedState, shifted
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ControlError, HodynError, MotionError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian

@@ -22,9 +22,10 @@ class Machine:
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
         self.robot = ControlledRobot(
-            drive={**DRIVE, 'max_motor_torque': TORQUE}, max_external_torque=12.0,
+            drive={**DRIVE, 'max_motor_torque': TORQUE},
+            max_external_torque=12.0,
             tool_link='tool',
-        )  # fmt: skip
+        )
         self.change, self.stands, self.every = np.zeros((4, 2)), None, 1
         self.taken, self.xml = False, TWO_LINK
         self.stops = self.answered = 0
@@ -233,11 +234,29 @@ class Machine:
 
 
 EVENTS = {
-    'wait': 20, 'push': 4, 'force': 4, 'slip': 3, 'glitch': 4, 'stand': 2, 'gap': 3,
-    'silence': 1, 'jump': 2, 'late': 2, 'twice': 2, 'slower': 2, 'move': 10, 'empty': 5,
-    'garbage': 1, 'refer': 4, 'law': 4, 'bound': 1, 'hold': 2, 'reaction': 1, 'describe': 1,
+    'wait': 20,
+    'push': 4,
+    'force': 4,
+    'slip': 3,
+    'glitch': 4,
+    'stand': 2,
+    'gap': 3,
+    'silence': 1,
+    'jump': 2,
+    'late': 2,
+    'twice': 2,
+    'slower': 2,
+    'move': 10,
+    'empty': 5,
+    'garbage': 1,
+    'refer': 4,
+    'law': 4,
+    'bound': 1,
+    'hold': 2,
+    'reaction': 1,
+    'describe': 1,
     'helper': 6,
-}  # fmt: skip
+}
 WEIGHTS = np.array(list(EVENTS.values())) / sum(EVENTS.values())
 EVENTS = list(EVENTS)
 
