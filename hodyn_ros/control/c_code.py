@@ -19,6 +19,7 @@ from hodyn_ros.codegen.translation import HELPERS, Surroundings, translated
 from hodyn_ros.control import step
 from hodyn_ros.control.controller import motor_losses
 from hodyn_ros.control.layouts import RECORDS, SPRINGS, TORQUE, TRACKING, WEIGHT
+from hodyn_ros.control.observing import MOST_FOUND, MOST_GATED
 from hodyn_ros.control.records import WHOLE, Record
 from hodyn_ros.engine.efforts import effort_program
 from hodyn_ros.engine.program import MASS_MATRIX
@@ -98,8 +99,8 @@ def with_law(code: Code, controller: ObserverController) -> Code:
         'rows': f'{controller.orders}',
         'delay': f'{delay}',
         'last': f'{n - 1}',
-        'most_gated': f'{step.MOST_GATED}',
-        'most_found': f'{step.MOST_FOUND}',
+        'most_gated': f'{MOST_GATED}',
+        'most_found': f'{MOST_FOUND}',
     }
     return code._replace(
         orders=tuple(sorted({*code.orders, 0, 2})),

@@ -32,6 +32,7 @@ from hodyn_ros.control.layouts import (
     TRACKING,
 )
 from hodyn_ros.control.observer import StateObserver
+from hodyn_ros.control.observing import MOST_FOUND, MOST_GATED, OVERLOAD
 from hodyn_ros.control.records import Record
 from hodyn_ros.control.robot_code import DEMAND, MOTORS, REST, Calls
 from hodyn_ros.control.stiffness import possible_stiffness
@@ -363,7 +364,7 @@ class ObserverController(Law):
         w, bounds = self.observer.work, self.bounds
         if reason == SPRING_RANGE:
             return self._beyond_range()
-        if reason == GAP and self.observer.memory.passed[0] > step.MOST_FOUND:
+        if reason == GAP and self.observer.memory.passed[0] > MOST_FOUND:
             return f'{self._missed()} (max_gap)'
         if reason == MEASUREMENTS:
             names = self.model.joint_names, self.actuators.motor_names
@@ -371,14 +372,14 @@ class ObserverController(Law):
                 f'{what} {x!r}' for what, of in zip(('joint', 'motor'), names) for x in of
             ]
             return (
-                f'{step.MOST_GATED} positions of {every[int(w.slipped[0])]} one after the other '
+                f'{MOST_GATED} positions of {every[int(w.slipped[0])]} one after the other '
                 'cannot be true.'
             )
         if reason <= len(QUANTITIES) and bounds is not None:
             return bounds.text(reason - 1, culprit, w.checked)
         said = {
             RUNAWAY: f'The links have run away behind the stop: {_BRAKES}',
-            SILENCE: f'{step.MOST_GATED} measurements one after the other are the same, though '
+            SILENCE: f'{MOST_GATED} measurements one after the other are the same, though '
             f'the robot moves: {_BRAKES}',
             GAP: f'While it moved, no measurement was answered for {w.gap[0]:.3g} s (max_gap): '
             'none came, or the controller was held up.',
@@ -475,10 +476,10 @@ class ObserverController(Law):
             )
         springs = self.observer.transmission.at(q, w.new_theta).torque
         j = int((np.abs(springs) / most).argmax())
-        if abs(springs[j]) > step.OVERLOAD * most[j]:
+        if abs(springs[j]) > OVERLOAD * most[j]:
             return (
                 f'The spring of joint {names[j]!r} would carry {springs[j]:.4g}, more than '
-                f'{step.OVERLOAD:g} times the torque of its motors ({most[j]:.4g}): positions '
+                f'{OVERLOAD:g} times the torque of its motors ({most[j]:.4g}): positions '
                 'of joint and motor contradict each other. Motor positions are those behind the '
                 'gear, in rad or m, and zero where the joint is zero and its spring relaxed.'
             )
