@@ -38,12 +38,12 @@ USED = (
     'get_num_entities',
     'get_ready_entities',
 )
-# Without these the executor of this package cannot work, and says so.
+# Without these the executor of this package cannot work, and says so. Nothing that a node waits
+# for has entities of its own: `get_num_entities` is asked of events alone, and rclpy does that.
 NEEDED = {
     '__slots__',
     'WaitSet',
     'pointer',
-    'get_num_entities',
     'get_ready_entities',
     'take_message',
     'is_timer_ready',

@@ -144,8 +144,9 @@ OF_OS = ('exec', 'popen', 'posix_spawn', 'spawn', 'startfile', 'system')
 # What each package may use, with a reason in doc/security.md; '' are the files beside them, which
 # keep machine code and import what is asked for.
 MAY = {
-    '': {'fdopen', 'importlib', 'read_bytes', 'subprocess'},
+    '': {'fdopen', 'importlib', 'read_bytes', 'read_text', 'subprocess'},
     'codegen': {'read_bytes', 'read_text', 'write_text'},
+    'control': {'ctypes'},
     'engine': {'ctypes', 'importlib', 'read_bytes'},
     'model': {'importlib', 'read_bytes', 'read_text', 'subprocess', 'urllib', 'yaml'},
     'ros': {'fdopen', 'pickle', 'read_text', 'subprocess'},
