@@ -198,7 +198,11 @@ PAGES: dict[str, Callable[[Values], Figure]] = {
         identification,
     )
 }
-GUIDES = {'elastic_joint': 'drives'}  # whose examples are drawn; the others are tutorials
+GUIDES = {
+    'planner': 'node',
+    'controller': 'node',
+    'elastic_joint': 'drives',
+}  # whose examples are drawn; the others are tutorials
 NOTEBOOKS: dict[str, Callable[[Values], Figure]] = {
     draw.__name__: draw for draw in (torque_rates, stopped_robot, elastic_joints)
 }
