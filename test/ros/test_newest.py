@@ -17,7 +17,7 @@ from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 from support import robots
 from support.messages import joint_motion, stamp_of
-from support.ros_harness import TIMEOUT, Harness, dict_of
+from support.ros_harness import IS_BEFORE_KILTED, TIMEOUT, Harness, dict_of
 
 NAMES = ['shoulder', 'elbow']
 SECOND = 10**9
@@ -109,6 +109,9 @@ def test_newest_of_the_motions_that_wait_is_answered_and_the_others_are_counted(
     answered(harness)
     assert stamps(harness)[:-1] == sent[-1:]
     values = values_of(harness, 'joint_motion', received=3)
+    if IS_BEFORE_KILTED:
+        assert values['left out'] == 'not known: the middleware does not number messages'
+        return
     assert values['left out'] == '49'
     status = harness.status('joint_motion', lambda s: 'left out' in s.message)
     assert status.message.startswith('samples were left out, newer ones had come (49 times')
