@@ -49,10 +49,8 @@ def test_flood_leaves_no_queue_behind_and_what_is_left_out_is_counted():
             fault_tools.put_stamp(template, stamp)
             try:
                 client.publishers['joint_motion'].publish(bytes(template))
-            except (
-                rclpy_implementation.RCLError
-            ):  # a publisher that waits too long for the reader gives it up
-                lost += 1
+            except rclpy_implementation.RCLError:
+                lost += 1  # a publisher that waits too long for the reader gives it up
         client.ask_until_answered()
 
         def all_are_answered():
