@@ -107,7 +107,8 @@ def test_no_replan_is_lost_and_the_torque_rate_keeps_its_limit(at_home, rate, co
     count = send(at_home, rate, count, 100, 5e-3)
     received, left_out, refused = np.subtract(counted(at_home), before)
     # A machine that is busy leaves some out, and one that stands still comes too late for some.
-    assert received + left_out + refused == count
+    known = received + left_out + refused
+    assert known <= count if IS_BEFORE_KILTED else known == count
     assert received > 0
     reasons = dict_of(at_home.status(CHUNK, lambda status: True))['last error']
     assert not refused or 'send longer chunks' in reasons
