@@ -50,7 +50,7 @@ class GuardedController(ObserverController):
         )
         self.law, self.orders = law, law.orders
         self.lead = law.lead
-        self.design.fill({'lead': law.lead})
+        self.record.fill({'lead': law.lead})
         self._speeds: tuple[ArrayLike | None, ArrayLike | None] = None, None
         self.begin()
 
@@ -72,10 +72,9 @@ class GuardedController(ObserverController):
         )
 
     def _demand(self, desired: Array, result: Array) -> int:
-        o, w, joint = self.observer.memory, self.observer.work, self.observer.robot.joint
-        speeds, too_fast = [], self.design.too_fast
+        o, speeds, too_fast = self.observer.record, [], self.record.too_fast
         for given, known, fastest in zip(
-            self._speeds, (o.links[1], o.motors[1]), (too_fast, too_fast[joint])
+            self._speeds, (o.links[1], o.motors[1]), (too_fast, too_fast[o.joint])
         ):
             speed = known.copy()
             if given is not None:
@@ -83,5 +82,5 @@ class GuardedController(ObserverController):
             speeds.append(np.where(np.abs(speed) <= fastest, speed, known))
         qd, thetad = speeds
         result[:] = self.law.evaluate(desired, o.q, qd, o.theta, thetad).demand
-        w.friction[:] = friction_of(self.law.motors, thetad)
+        o.friction[:] = friction_of(self.law.motors, thetad)
         return 0
