@@ -56,7 +56,18 @@ T = TypeVar('T')
 
 
 class ModelWarning(UserWarning):
-    """A robot description with doubtful values that is used all the same."""
+    """A robot description with doubtful values that is used all the same.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from hodyn_ros import ModelWarning, RobotModel
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter('ignore', ModelWarning)
+    ...     panda = RobotModel.from_urdf('panda', tip_link='panda_link4')
+    >>> panda.warnings[0]
+    "Joint 'panda_joint5' lies outside the chain ... with the 3.62802 kg behind it."
+    """
 
 
 class RobotModel(Mechanism):
@@ -64,6 +75,13 @@ class RobotModel(Mechanism):
 
     Make one with `from_urdf`, `from_mjcf`, `from_sdf`, `from_screws`, `from_body_screws` or
     `from_dh`. Its attributes are those of `Mechanism`.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, gravity_effort
+    >>> heavy = RobotModel.from_urdf('two_link').with_payload('tool', mass=1.0)
+    >>> gravity_effort(heavy, [[0.0, 0.0]]).round(2)
+    array([[55.92, 14.72]])
     """
 
     def __new__(cls, *given: Any, **_: Any) -> RobotModel:

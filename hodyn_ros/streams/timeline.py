@@ -35,6 +35,15 @@ class PlannedMotion(NamedTuple):
         Highest derivative of the positions that is continuous, from the join on.
     cut : int, optional
         Time at which it ends, though it is not over [ns].
+
+    Examples
+    --------
+    >>> from hodyn_ros.streams import PlannedMotion
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline = fit_spline([0.0, 1.0], [[0.0], [0.5]])
+    >>> planned = PlannedMotion(('elbow',), spline, start=5_000_000_000, continuous_derivative=4)
+    >>> planned.last, planned.at(5_500_000_000)[0].round(3)
+    (6000000000, array([0.25]))
     """
 
     joint_names: tuple[str, ...]
@@ -85,6 +94,14 @@ class State(NamedTuple):
         When this was so [ns].
     origin : str
         Where it is known from, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.streams import State
+    >>> state = State(np.zeros((5, 1)), in_progress=False, time=0, origin='the measured state')
+    >>> state.motion[0], state.origin
+    (array([0.]), 'the measured state')
     """
 
     motion: Array
@@ -105,7 +122,22 @@ def at_rest(position: Array) -> Array:
 
 
 class Timeline:
-    """The motion in progress and those that follow it at their times."""
+    """The motion in progress and those that follow it at their times.
+
+    Examples
+    --------
+    The second motion takes over at its first sample:
+
+    >>> from hodyn_ros.streams import PlannedMotion, Timeline
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline, timeline = fit_spline([0.0, 2.0], [[0.0], [0.5]]), Timeline()
+    >>> for start in (0, 1_000_000_000):
+    ...     _ = timeline.add(PlannedMotion(('elbow',), spline, start, 4))
+    >>> [timeline.under_way(time).start for time in (500_000_000, 1_500_000_000)]
+    [0, 1000000000]
+    >>> timeline.under_way(4_000_000_000) is None
+    True
+    """
 
     def __init__(self) -> None:
         self._motions: list[PlannedMotion] = []
@@ -266,7 +298,9 @@ def nanoseconds(time: Any) -> int:
     return value
 
 
-def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -> None:
+def check_age(
+    what: str, stamp: int, now: int, timeout: float, parameter: str, waited: float = 0.0
+) -> None:
     """Refusal of a stamp that is too far from now.
 
     Parameters
@@ -279,6 +313,8 @@ def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -
         Largest distance, into the past or future [s]; 0: any.
     parameter : str
         Name of the parameter that sets it, for the message.
+    waited : float
+        How long the message has waited since its arrival [s].
 
     Raises
     ------
@@ -286,18 +322,24 @@ def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -
         If the stamp is farther away.
     """
     age = (now - stamp) / NANOSECONDS
-    if timeout and abs(age) > timeout:
-        where = f'{abs(age):.3f} s in the {"past" if age > 0.0 else "future"}'
-        clocks = (
-            'The clocks of sender and node must agree. For recorded or simulated data, set '
-            f'use_sim_time and play the clock, or set {parameter} to 0.'
+    if not timeout or abs(age) <= timeout:
+        return
+    where = f'{abs(age):.3f} s in the {"past" if age > 0.0 else "future"}'
+    cause = (
+        'The clocks of sender and node must agree. For recorded or simulated data, set '
+        f'use_sim_time and play the clock, or set {parameter} to 0.'
+    )
+    if 0.0 < age <= timeout + waited:
+        cause = (
+            f'It has waited {waited:.3f} s for the node: that or its machine has too much to do, '
+            'or was held up.'
         )
-        if 0.0 < age <= LATE_FOR_LOAD:
-            clocks = (
-                'Sender, network or this machine have too much to do: have samples come less '
-                f'often, or set a larger {parameter}. If it is always as much, the clocks of '
-                'sender and node differ by that.'
-            )
-        raise StaleError(
-            f'{what}: the stamp lies {where}, more than {parameter} ({timeout} s) away. {clocks}'
+    elif 0.0 < age <= LATE_FOR_LOAD:
+        cause = (
+            'Sender, network or this machine have too much to do: have samples come less '
+            f'often, or set a larger {parameter}. If it is always as much, the clocks of '
+            'sender and node differ by that.'
         )
+    raise StaleError(
+        f'{what}: the stamp lies {where}, more than {parameter} ({timeout} s) away. {cause}'
+    )
