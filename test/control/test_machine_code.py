@@ -72,6 +72,7 @@ def faulty_run(actuators, make, **options):
 
 
 @needs_compiler
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('make', 'options'),
     [(TrackingController, {}), (JointImpedance, {'stiffness': 40.0})],
