@@ -482,9 +482,9 @@ class ObserverController(Law):
                 'gear, in rad or m, and zero where the joint is zero and its spring relaxed.'
             )
         is_single = self.observer.transmission.is_single
-        j = int((np.abs(springs - w.sensed) * is_single / most).argmax())
+        j = int((np.abs(springs - w.spring_torque) * is_single / most).argmax())
         return (
-            f'The torque sensor of joint {names[j]!r} says {w.sensed[j]:.4g}, the deflection of '
+            f'The torque sensor of joint {names[j]!r} says {w.spring_torque[j]:.4g}, the deflection of '
             f'its spring {springs[j]:.4g}: look at sign, unit and offset of the sensor, and at '
             'the stiffness.'
         )
