@@ -484,9 +484,9 @@ class ObserverController(Law):
         is_single = self.observer.transmission.is_single
         j = int((np.abs(springs - w.spring_torque) * is_single / most).argmax())
         return (
-            f'The torque sensor of joint {names[j]!r} says {w.spring_torque[j]:.4g}, the deflection of '
-            f'its spring {springs[j]:.4g}: look at sign, unit and offset of the sensor, and at '
-            'the stiffness.'
+            f'The torque sensor of joint {names[j]!r} says {w.spring_torque[j]:.4g}, the '
+            f'deflection of its spring {springs[j]:.4g}: look at sign, unit and offset of the '
+            'sensor, and at the stiffness.'
         )
 
     def reset(self) -> None:
