@@ -168,9 +168,9 @@ def tracking_law(o: Observer, c: Law) -> None:
     o.rows[7] += o.rows[4] * (o.rows[5] + 2.0 * w) * o.rows[3]
     o.rows[7] += o.is_elastic * o.joint_inertia * o.rows[6] - o.ahead_links[3]
     o.column[:] = 0.0
-    add_product(o.n, 1.0, o.ahead_mass, o.rows[1], o.column)
+    add_product(o.n, o.ahead_mass, o.rows[1], o.column)
     o.rows[7] += w * w * o.rows[4] * o.rows[5] * o.column
-    add_product(o.n, 1.0, o.ahead_mass, o.rows[6], o.rows[7])
+    add_product(o.n, o.ahead_mass, o.rows[6], o.rows[7])
     for i in range(o.m):
         o.demand[i] = o.feed_forward[i] + o.part[i] * o.rows[7, o.joint[i]]
     o.demand[:] -= o.ahead_motors[3]

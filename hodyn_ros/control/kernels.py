@@ -92,20 +92,19 @@ def solve(n: int, L: Matrix, x: Vector) -> None:
         x[j] = s / L[j, j]
 
 
-def add_product(n: int, factor: float, A: Matrix, x: Vector, y: Vector) -> None:
-    """Add factor A x to y.
+def add_product(n: int, A: Matrix, x: Vector, y: Vector) -> None:
+    """Add A x to y.
 
     Parameters
     ----------
     n : int
-    factor : float
     A : ndarray, shape (n, n)
     x, y : ndarray, shape (n,)
         y is changed.
     """
     for i in range(n):
         for k in range(n):
-            y[i] += factor * A[i, k] * x[k]
+            y[i] += A[i, k] * x[k]
 
 
 def corrected(

@@ -154,6 +154,7 @@ class ObserverController(Law):
         self._noted = 0.0, -1.0
         self._stiffness = dict[str, float]()
         self._wanted: Mapping[str, ArrayLike] | None = None
+        self._speeds: tuple[ArrayLike | None, ArrayLike | None] = None, None
         self._fill(guards or GUARDS)
         if observer is None:
             self.observer.expect(self.record.speed, self.torque_limits)
@@ -297,7 +298,7 @@ class ObserverController(Law):
         w.acceleration[:] = rows[2] if self.orders == 5 else 0.0
         T = self.sample_period if elapsed is None else elapsed
         checked_number('elapsed', T, MotionError, above=0.0, unit='s')
-        self._wanted = stiffness
+        self._wanted, self._speeds = stiffness, (qd, thetad)
         status = self._run(step.STEP, elapsed=T)
         if status == REPEATED:
             return self._command(self.reason or REPEATEDLY)
@@ -481,11 +482,11 @@ class ObserverController(Law):
                 'gear, in rad or m, and zero where the joint is zero and its spring relaxed.'
             )
         is_single = self.observer.transmission.is_single
-        j = int((np.abs(springs - w.sensed) * is_single / most).argmax())
+        j = int((np.abs(springs - w.spring_torque) * is_single / most).argmax())
         return (
-            f'The torque sensor of joint {names[j]!r} says {w.sensed[j]:.4g}, the deflection of '
-            f'its spring {springs[j]:.4g}: look at sign, unit and offset of the sensor, and at '
-            'the stiffness.'
+            f'The torque sensor of joint {names[j]!r} says {w.spring_torque[j]:.4g}, the '
+            f'deflection of its spring {springs[j]:.4g}: look at sign, unit and offset of the '
+            'sensor, and at the stiffness.'
         )
 
     def reset(self) -> None:

@@ -131,7 +131,7 @@ def observe_links(o: Observer, T: float) -> None:
         e = corrected(n, i, T, o.q[i], o.links[4, i], 0, o.gains, o.links)
         # From here on the row of the accelerations holds what corrects the torque.
         o.links[4, i] = o.gains[2, i] * e
-    add_product(n, 1.0, o.mass, o.links[4], o.links[2])
+    add_product(n, o.mass, o.links[4], o.links[2])
     o.links[3] += o.slow * (o.links[2] - o.links[3])
 
 
@@ -154,7 +154,7 @@ def presume(o: Observer, is_whole: int) -> None:
     """Take what is missing in a first sample for external, so that nothing jumps afterwards."""
     o.column[:] = o.bias[0] - o.torque[0]
     if is_whole:
-        add_product(o.n, 1.0, o.mass, o.acceleration, o.column)
+        add_product(o.n, o.mass, o.acceleration, o.column)
     o.links[2] = o.is_elastic * o.column
     o.column[:] = (1.0 - o.is_elastic) * o.column
     o.links[3] = o.links[2]

@@ -95,7 +95,7 @@ def rest_torque(o: Observer, c: Law) -> int:
         return evaluate(c.calls[REST], c.rest, o.at_rest)
     o.at_rest[:] = o.along + o.weight
     o.column[:] = o.wanted[0] - c.rest
-    add_product(o.n, 1.0, c.springs, o.column, o.at_rest)
+    add_product(o.n, c.springs, o.column, o.at_rest)
     o.deflection[:] = o.softness * o.at_rest
     for i in range(o.n):
         if abs(o.deflection[i]) > o.range[i]:
@@ -107,7 +107,7 @@ def rest_step(o: Observer, c: Law) -> None:
     """Newton's step towards the links' position of rest on motors that are held."""
     o.lacking[:] = o.state[2] - c.rest - o.deflection
     o.column[:] = 0.0
-    add_product(o.n, 1.0, c.felt, o.lacking, o.column)
+    add_product(o.n, c.felt, o.lacking, o.column)
     o.step[:] = o.lacking + o.compliance * o.column
     c.rest[:] += o.step
 
@@ -127,7 +127,8 @@ def wanted_springs(o: Observer, c: Law) -> int:
             return failed
         rest_step(o, c)
     o.at_rest[:] += o.forward
-    add_product(o.n, -1.0, c.springs, o.step, o.at_rest)
+    o.column[:] = -o.step
+    add_product(o.n, c.springs, o.column, o.at_rest)
     return MEASURED
 
 

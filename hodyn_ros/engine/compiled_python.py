@@ -113,7 +113,9 @@ class _Writer:
         self._builder = ir.IRBuilder(function.append_basic_block())
         self._function, self._known, self._constants = function, known, constants
         self._variables: dict[str, ir.Value] = {}
-        self._at: ir.Value | None = None  # element of arrays that is computed
+        # Element of arrays that is computed, and how many indices they have.
+        self._at: ir.Value | None = None
+        self._rank = 0
         self._kinds = {x.arg: ast.unparse(x.annotation) for x in node.args.args}
         self._records = {
             x: records[kind] for x, kind in self._kinds.items() if kind in records
@@ -213,7 +215,8 @@ class _Writer:
             self._at = None
             builder.store(number, builder.gep(place, [at]))
 
-        size = self._size([shape_of(self._shapes, target)])
+        shape = shape_of(self._shapes, target)
+        self._rank, size = len(shape), self._size([shape])
         self._count('at ', ir.Constant(INTEGER, 0), size, write)
 
     def _left_by_return(self, statements: Sequence[ast.stmt]) -> bool:
@@ -301,7 +304,9 @@ class _Writer:
         return value
 
     def _value(self, node: ast.expr) -> ir.Value:
-        if self._at is not None and shape_of(self._shapes, node):
+        if self._at is not None and (shape := shape_of(self._shapes, node)):
+            if len(shape) != self._rank:
+                raise NotImplementedError(f'{ast.unparse(node)!r} has another shape.')
             at, self._at = self._at, None
             place = self._builder.gep(self._value(node), [at])
             self._at = at
