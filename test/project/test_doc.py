@@ -57,7 +57,7 @@ def test_every_page_is_reached_from_the_index():
 QUICK = (
     'getting_started.rst',
     'conventions.rst',
-    'forward_kinematics.rst',
+    'kinematics.rst',
     'friction.rst',
     'trajectories.rst',
     'wrenches.rst',
