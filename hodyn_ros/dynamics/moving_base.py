@@ -97,7 +97,7 @@ def moving_base_inverse_dynamics(
     -----
     The base wrench includes the inertia of the base link. Compiled code answers as soon as there
     is some, as in `forward_kinematics`. Source: Newton-Euler recursion from the proper
-    acceleration of the base, doc/moving_base.rst.
+    acceleration of the base, doc/dynamics.rst.
     """
     array = motion_array(model, motion)
     base = _body_twist(model, base, expressed_in, array.shape[-2] - 1)

@@ -60,7 +60,7 @@ QUICK = (
     'kinematics.rst',
     'friction.rst',
     'trajectories.rst',
-    'wrenches.rst',
+    'dynamics.rst',
     'formulations/body_fixed.rst',
     'files.rst',
 )
