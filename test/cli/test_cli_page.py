@@ -1,6 +1,7 @@
-"""The page on the command line shows what the commands print.
+"""Pages show what the commands on them print.
 
-Run as a script it runs the commands of doc/command_line.rst and writes their outputs into it.
+Run as a script it runs the commands of the pages and writes their outputs into them. A block with
+a caption is a file of that name, which is there for the commands below it.
 """
 
 from __future__ import annotations
@@ -8,25 +9,37 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / 'doc' / 'command_line.rst'
+PAGES = ('command_line', 'getting_started')
 BLOCK = re.compile(
-    r'^\.\. code-block:: console\n\n((?: {3}.*\n|\n(?= {3}))+)', re.MULTILINE
+    r'^\.\. code-block:: (?:console|\w+\n {3}:caption: (?P<file>\S+))\n\n'
+    r'(?P<text>(?: {3}.*\n|\n(?= {3}))+)',
+    re.MULTILINE,
 )
 PROMPT = '$ '
 
 
+def text_of(page):
+    return (ROOT / 'doc' / f'{page}.rst').read_text(encoding='utf-8')
+
+
 def commands_in(block):
+    """Commands of a block; a file is written by one that prints nothing."""
+    if block['file']:
+        content = shlex.quote(textwrap.dedent(block['text']))
+        return [f"printf '%s' {content} > {block['file']}"]
     return [
         line[len(PROMPT) :]
-        for line in map(str.strip, block.splitlines())
+        for line in map(str.strip, block['text'].splitlines())
         if line.startswith(PROMPT)
     ]
 
@@ -36,9 +49,10 @@ def outputs_of(commands, folder):
     mark = '@@@ the next command @@@'
     executables = folder / '.bin'
     executables.mkdir()
-    hodyn = executables / 'hodyn'
-    hodyn.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hodyn_ros.cli.main "$@"\n')
-    hodyn.chmod(0o755)
+    for name, arguments in (('hodyn', '-m hodyn_ros.cli.main'), ('python', '')):
+        executable = executables / name
+        executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+        executable.chmod(0o755)
     lines = ['exec 2>&1', 'code=0']
     for command in commands:
         # The exit code of one command is there for the next.
@@ -67,12 +81,17 @@ def outputs_of(commands, folder):
 
 def with_outputs(text, folder):
     """The page with the outputs of its commands."""
-    blocks = [commands_in(block) for block in BLOCK.findall(text)]
-    outputs = iter(outputs_of([command for block in blocks for command in block], folder))
+    blocks = list(BLOCK.finditer(text))
+    outputs = iter(
+        outputs_of([command for b in blocks for command in commands_in(b)], folder)
+    )
 
-    def written(match):
+    def written(block):
+        if block['file']:
+            assert next(outputs) == ''
+            return block[0]
         lines = []
-        for command in commands_in(match[1]):
+        for command in commands_in(block):
             lines += [f'   {PROMPT}{command}']
             lines += [f'   {line}'.rstrip() for line in next(outputs).rstrip().splitlines()]
         return '.. code-block:: console\n\n' + '\n'.join(lines) + '\n'
@@ -97,8 +116,9 @@ def _agree(shown, printed):
 
 
 @pytest.mark.needs('matplotlib', 'plotly', 'pyarrow', 'rerun')
-def test_page_shows_what_the_commands_print(tmp_path):
-    text = PAGE.read_text(encoding='utf-8')
+@pytest.mark.parametrize('page', PAGES)
+def test_page_shows_what_the_commands_print(page, tmp_path):
+    text = text_of(page)
     before, after = text.splitlines(), with_outputs(text, tmp_path).splitlines()
     command, wrong = '', []
     for shown, printed in zip(before, after):
@@ -112,14 +132,13 @@ def test_page_shows_what_the_commands_print(tmp_path):
 def test_every_command_is_shown():
     from hodyn_ros.cli.commands import COMMANDS
 
-    text = PAGE.read_text(encoding='utf-8')
+    text = text_of('command_line')
     shown = set(re.findall(r'\$ hodyn (\w+)', text))
     assert [command.name for command in COMMANDS if command.name not in shown] == []
 
 
 if __name__ == '__main__':
-    with tempfile.TemporaryDirectory() as directory:
-        PAGE.write_text(
-            with_outputs(PAGE.read_text(encoding='utf-8'), Path(directory)),
-            encoding='utf-8',
-        )
+    for name in sys.argv[1:] or PAGES:
+        with tempfile.TemporaryDirectory() as directory:
+            changed = with_outputs(text_of(name), Path(directory))
+        (ROOT / 'doc' / f'{name}.rst').write_text(changed, encoding='utf-8')

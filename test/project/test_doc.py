@@ -155,6 +155,7 @@ def publish_doctree():
     core = pytest.importorskip('docutils.core')
     from docutils import nodes
     from docutils.parsers.rst import Directive, directives, roles
+    from docutils.parsers.rst.directives.body import CodeBlock
 
     class OfSphinx(Directive):
         """Stands in for a directive of Sphinx."""
@@ -177,11 +178,15 @@ def publish_doctree():
         def run(self):
             return []
 
+    class CodeBlockOfSphinx(CodeBlock):
+        option_spec = {**CodeBlock.option_spec, 'caption': directives.unchanged}
+
     def doc(name, rawtext, text, lineno, inliner, options=None, content=()):
         return [nodes.literal(rawtext, text)], []
 
     for name in ('toctree', 'autoclass', 'autoexception', 'autofunction', 'currentmodule'):
         directives.register_directive(name, OfSphinx)
+    directives.register_directive('code-block', CodeBlockOfSphinx)
     roles.register_local_role('doc', doc)
     return core.publish_doctree
 

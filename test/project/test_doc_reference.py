@@ -40,7 +40,8 @@ DIRECTIVE = re.compile(r'^\.\. auto(?:class|exception|function):: ([\w.]+)$', re
 
 def documented():
     """Dotted names on the pages of the Python interface."""
-    texts = [path.read_text(encoding='utf-8') for path in sorted(DOC.glob('api/*.rst'))]
+    pages = [DOC / 'api.rst', *sorted(DOC.glob('api/*.rst'))]
+    texts = [path.read_text(encoding='utf-8') for path in pages]
     return [name for text in texts for name in DIRECTIVE.findall(text)]
 
 
