@@ -116,11 +116,15 @@ pictures: venv ## Set up and draw pictures of pages into doc/images
 	$(VENV)/bin/python doc/make_pictures.py
 	$(VENV)/bin/python doc/make_gallery.py
 
+.PHONY: notebooks
+notebooks: venv ## Set up, run the notebooks and store what they print and draw
+	$(VENV)/bin/python doc/run_examples.py examples/notebooks/*.ipynb
+
 .PHONY: media
 media: pictures film ## Both, from nothing
 
 .PHONY: film
-film: venv ## Set up and draw the films of README.md into doc/images
+film: venv ## Set up and draw the films of the pages into doc/images
 	$(VENV)/bin/python doc/make_film.py
 
 .PHONY: doc
