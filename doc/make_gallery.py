@@ -146,7 +146,12 @@ PAGES: dict[str, Callable[[Values], Figure]] = {
         recorded_motion,
     )
 }
-OTHER_PAGES = {'recorded_motion': 'files.rst'}
+GUIDES = {  # whose examples are drawn
+    'planner': 'node.rst',
+    'controller': 'node.rst',
+    'elastic_joint': 'drives.rst',
+    'recorded_motion': 'files.rst',
+}
 NOTEBOOKS: dict[str, Callable[[Values], Figure]] = {
     'torque_rates': torque_rates,
     'identification': last_figure,
@@ -170,7 +175,7 @@ def drawn(name: str) -> Figure:
     """Run a page or a notebook and draw what comes of it."""
     found: dict[str, Any] = {'__name__': '__main__'}
     if name in PAGES:
-        page = ROOT / 'doc' / OTHER_PAGES.get(name, f'tutorials/{name}.rst')
+        page = ROOT / 'doc' / GUIDES[name]
         code, draw = examples(page.read_text(encoding='utf-8')), PAGES[name]
     else:
         notebook = ROOT / 'examples' / 'notebooks' / f'{name}.ipynb'
