@@ -185,7 +185,7 @@ def publish_doctree():
     def doc(name, rawtext, text, lineno, inliner, options=None, content=()):
         return [nodes.literal(rawtext, text)], []
 
-    for name in ('toctree', 'autoclass', 'autoexception', 'autofunction', 'currentmodule'):
+    for name in ('toctree', 'autoclass', 'autofunction', 'automodule'):
         directives.register_directive(name, OfSphinx)
     directives.register_directive('code-block', CodeBlockOfSphinx)
     roles.register_local_role('doc', doc)
