@@ -154,7 +154,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             return
         self._publish(answer)
         hits = self.control.note_sent(answer)
-        taken = time.perf_counter() - begin
+        taken = 1e3 * (time.perf_counter() - begin)
         self.diagnostics.output.published(taken, answer.stamp, self.now())
         self.diagnostics.output.exceeded(Counter(hits))
         try:

@@ -61,7 +61,11 @@ from hodyn_ros.ros.base.conversions import (
     wrench_from_message,
 )
 from hodyn_ros.ros.base.life import main
-from hodyn_ros.ros.base.motor_messages import MotorMessages, stiffness_from_message
+from hodyn_ros.ros.base.motor_messages import (
+    fill_motors,
+    motor_message,
+    stiffness_from_message,
+)
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.serialized import EffortWriter, MotionReader
@@ -125,7 +129,7 @@ class HodynNode(RobotNode[NodeSettings]):
         # What follows belongs to the robot in use.
         self._limit_check: LimitCheck | None = None
         self._writer: EffortWriter
-        self._motors: MotorMessages | None = None
+        self._motors: MotorReference | None = None  # written again and again
         self._remark = ''  # why there is no compiled code
         self._unlimited: list[str] = []  # what has been said to have no limit
         self._estimate: Estimate | None = None  # of the joint states, not answered yet
@@ -261,8 +265,10 @@ class HodynNode(RobotNode[NodeSettings]):
             self._mechanism.use(robot.model)
             if self.robot is None or self.robot.model.base_link != robot.model.base_link:
                 self._around.base.clear()
-            drives = robot.drives
-            self._motors = None if drives is None else MotorMessages(drives.actuators)
+            self._motors = None
+            if robot.drives is not None:
+                self._motors = motor_message(MotorReference, robot.drives.actuators)
+                self._motors.header.frame_id = robot.model.base_link
             self._pass_over_to(robot)
             self.robot = robot
             unlimited = without_limits(robot)
@@ -327,12 +333,11 @@ class HodynNode(RobotNode[NodeSettings]):
         self, _: Trigger.Request, response: Trigger.Response
     ) -> Trigger.Response:
         """Say which process plans, or why none does."""
-        health = self.diagnostics.process
-        if health is not None and health.state == RUNNING:
-            response.success, response.message = True, str(health.pid)
-        else:
-            fault = '' if health is None else health.fault()
-            response.message = fault or 'the process that plans is being started'
+        watch = self.diagnostics.process
+        assert watch is not None
+        response.success = watch.state == RUNNING
+        pid = str(watch.pid) * response.success
+        response.message = pid or watch.fault or 'the process that plans is being started'
         return response
 
     def _set_payload(
@@ -452,9 +457,9 @@ class HodynNode(RobotNode[NodeSettings]):
         dropped = measured.dropped
         stamp, arrival = self._timely(topic, nanoseconds(message.header.stamp))
         if has_loops:
-            fields, names = _STATE[: 1 + bool(message.velocity)], message.name
-            given = read_rows(topic, message, fields, len(names), len(fields), 'name')
-            motion = self._mechanism.take(names, given, arrival)
+            fields = _STATE[: 1 + bool(message.velocity)]
+            given = read_rows(topic, message, fields, needed=len(fields), names='name')[0]
+            motion = self._mechanism.take(message.name, given, arrival)
             if motion is None:
                 return
             state = self._joint_state(motion, stamp)
@@ -604,7 +609,8 @@ class HodynNode(RobotNode[NodeSettings]):
         self._effort_publisher.publish(message)
         if self._mechanism.joint_names:
             self._publish_state(motion, stamp)
-        self.diagnostics.output.published(time.perf_counter() - begin, stamp, self.now())
+        taken = 1e3 * (time.perf_counter() - begin)
+        self.diagnostics.output.published(taken, stamp, self.now())
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
         if self._motors is not None:
@@ -632,8 +638,8 @@ class HodynNode(RobotNode[NodeSettings]):
         self, robot: Robot, motion: Array, effort: Array, stamp: int, source: int
     ) -> None:
         """Publish what the motors do, or say why not."""
-        messages, drives = self._motors, robot.drives
-        assert messages is not None and drives is not None
+        message, drives = self._motors, robot.drives
+        assert message is not None and drives is not None
         health = self.diagnostics.motors
         stiffness = drives.default_stiffness()
         stiffness |= self._around.stiffness.at(stamp, stiffness)
@@ -644,7 +650,9 @@ class HodynNode(RobotNode[NodeSettings]):
         except HodynError as error:
             self.hold_back('motor reference', error, health)
             return
-        self._motor_publisher.publish(messages.message(motors, stamp, source))
+        message.header.stamp, message.source = time_message(stamp), source
+        fill_motors(message, drives.actuators, motors)
+        self._motor_publisher.publish(message)
         violations = find_motor_violations(drives.actuators, drives.limits, motors)
         health.published()
         health.exceeded(

@@ -21,7 +21,7 @@ from hodyn_ros.ros.planner.messages import (
     ForController,
     Graph,
 )
-from hodyn_ros.streams.health import ProcessHealth, StreamHealth, reason
+from hodyn_ros.streams.health import StreamHealth, reason
 from hodyn_ros.streams.motion_stream import LOST, Instant, MotionStream, Plan, Task
 from hodyn_ros.streams.process_watch import (
     RUNNING,
@@ -70,13 +70,10 @@ class PlanningClient:
         self._node, self._report, self._output = node, report, output
         self._graph = None if output is None else graph_of(node)
         self._made: tuple[int, ForController | None] = 0, None  # of the latest plan
-        self._watch, self._told = (
-            ProcessWatch(),
-            '',
-        )  # state of the process, and the last told
+        self._watch = node.diagnostics.process = ProcessWatch()
+        self._told = self._watch.state  # the last one that the log has
         self._watched: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None  # perhaps not watched yet
-        self._starts, self._last_exit = 0, ''
         self._lock = threading.Lock()
         # Arguments of `use`; the first one numbers them, for it to say which robot is ready.
         self._set_up: tuple[Any, ...] = 1, '', False, node.settings
@@ -192,10 +189,10 @@ class PlanningClient:
 
     def note_stream(self, stream: MotionStream, at: Instant) -> None:
         """Have the diagnostics of the node say what waits to be planned."""
-        diagnostics = self._node.diagnostics
-        diagnostics.waiting_trajectories = stream.waiting(at)
         lost = stream.why_lost if stream.state == LOST else ''
-        diagnostics.stream = StreamHealth(stream.state, lost, stream.leads.delivery)
+        self._node.diagnostics.stream = StreamHealth(
+            stream.state, lost, stream.leads.delivery, *stream.waiting(at)
+        )
 
     # What the process reports
 
@@ -222,9 +219,9 @@ class PlanningClient:
             node.diagnostics.received(service)
 
     def _tell_state(self) -> None:
-        """Have log and diagnostics say what has become of the process."""
-        watch, process, logger = self._watch, self._watched, self._node.get_logger()
-        (before, self._told), restarts = (self._told, watch.state), max(self._starts - 1, 0)
+        """Have the log say what has become of the process."""
+        watch, logger = self._watch, self._node.get_logger()
+        before, self._told = self._told, watch.state
         if watch.state == SILENT != before:
             logger.error(
                 f'Planning does not answer since {watch.silence:.1f} s: its process hangs or was '
@@ -232,12 +229,8 @@ class PlanningClient:
             )
         elif watch.state == RUNNING and before == SILENT:
             logger.warning('Planning answers again.')
-        elif watch.state == RUNNING and before == STARTING and restarts:
+        elif watch.state == RUNNING and before == STARTING and watch.restarts:
             logger.info('The planning process is running again.')
-        pid = None if process is None else process.pid
-        self._node.diagnostics.process = ProcessHealth(
-            watch.state, restarts, self._last_exit, pid, watch.silence
-        )
 
     # The process
 
@@ -269,18 +262,16 @@ class PlanningClient:
 
     def _on_begin(self, process: subprocess.Popen[bytes], ready_time: float) -> None:
         self._watched = process
-        self._starts += 1
-        self._watch.begin(time.monotonic(), ready_time)
+        self._watch.begin(time.monotonic(), ready_time, process.pid)
         self._tell_state()
 
     def _on_end(self, last_exit: str) -> None:
         self._watched, self._ready = None, 0
-        self._last_exit = self._watch.overdue or last_exit
-        self._watch.end()
+        self._watch.end(last_exit)
         self._tell_state()
         self._node.get_logger().error(
-            f'The planning process is started again: {self._last_exit}. Requests that it was '
-            'answering are lost.'
+            f'The planning process is started again: {self._watch.last_exit}. Requests that it '
+            'was answering are lost.'
         )
 
     def _one_life(self, ready_time: float, is_next: bool) -> str:
