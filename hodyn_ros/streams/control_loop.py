@@ -30,6 +30,7 @@ from hodyn_ros.streams.inputs import (
     RESET,
     RESET_TIME,
     Measured,
+    Pace,
     References,
     Stamps,
 )
@@ -41,7 +42,6 @@ from hodyn_ros.streams.motion_stream import (
     Plan,
     TrajectoryPlanner,
 )
-from hodyn_ros.streams.pace import Pace
 from hodyn_ros.streams.preparation import Host, RobotPreparation
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot

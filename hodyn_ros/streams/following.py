@@ -85,12 +85,21 @@ class Following:
             For how long the robot has been farther away than that, or has stood still while its
             motion went on [ns]; 0 if it follows, or there is no motion.
         """
-        looks = self._looks
-        if planned is None or (looks and time < looks[-1].time):
+        if planned is None:
             self.forget()
-        if planned is None or (looks and time == looks[-1].time):
-            return 0 if self._since is None else time - self._since
-        wanted = planned.at(time)[0]
+            return 0
+        looks = self._looks
+        if looks and time < looks[-1].time:
+            self.forget()
+        if not looks or time > looks[-1].time:
+            self._look(planned, position, time, most)
+        return 0 if self._since is None else time - self._since
+
+    def _look(
+        self, planned: PlannedMotion, position: Array, time: int, most: float
+    ) -> None:
+        """Compare a position (n,) with the motion, and say how far it is away."""
+        looks, wanted = self._looks, planned.at(time)[0]
         away = position - wanted
         # A continuous joint is at the same place after each turn.
         distance = np.abs(away - self._turns * np.round(away / _TURN))
@@ -101,10 +110,10 @@ class Following:
         is_still = bool(stands.any())
         if not is_still and (distance <= most).all():
             self._since = None
-            return 0
+            return
         if self._since is None:
             self._since = looks[0].time if is_still else time
-        lasted = time - self._since
+        lasted = (time - self._since) / NANOSECONDS
         j = int((distance * stands if is_still else distance).argmax())
         what = (
             'stands still while its motion goes on'
@@ -112,10 +121,9 @@ class Following:
             else f'is farther from the motion than path_tolerance ({most:g})'
         )
         self.why = (
-            f'{planned.joint_names[j]} {what}, for {lasted / NANOSECONDS:.3g} s, and is '
+            f'{planned.joint_names[j]} {what}, for {lasted:.3g} s, and is '
             f'{distance[j]:.3g} away from it'
         )
-        return lasted
 
     def _stands(self, distance: Array, wanted: Array) -> NDArray[np.bool_]:
         """Which joints have stood still while their motion has gone on, (n,)."""

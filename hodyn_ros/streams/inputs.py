@@ -1,15 +1,21 @@
 """What a control loop takes: measurements of links and motors, and the reference.
 
-The time of stamps may begin anew; the reference is of trajectories, a stream, or of rest.
+The time of stamps may begin anew, and their period may be another one than that of a law. The
+reference is of trajectories, a stream, or of rest.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
 from time import monotonic
 from typing import NamedTuple
 
+import numpy as np
+
+from hodyn_ros.control.guards import AT_REST
 from hodyn_ros.control.values import shifted
 from hodyn_ros.errors import StaleError
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline, at_rest
@@ -112,6 +118,68 @@ class Stamps:
         """Forget everything: time has jumped."""
         self._answered = self._past_count = 0
         self.behind = 0.0
+
+
+INTERVALS = 20
+"""How many intervals between stamps tell the period of the measurements."""
+_DEVIATION = 0.2  # from the expected period, as a part of it
+
+
+class Pace:
+    """The latest stamps, and where the robot was."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, Array]] = deque(maxlen=INTERVALS + 1)
+
+    def note(self, stamp: int, position: Array) -> None:
+        """Note a measurement.
+
+        Parameters
+        ----------
+        stamp : int
+            Later than the one before [ns].
+        position : ndarray, shape (n,)
+            Of the links [rad] or [m].
+        """
+        self._seen.append((stamp, position))
+
+    def clear(self) -> None:
+        """Forget everything: time has jumped."""
+        self._seen.clear()
+
+    def wrong(self, period: float) -> str:
+        """Why a law cannot do its work at this pace; empty if it can.
+
+        Lost measurements make some intervals longer, not the median.
+
+        Parameters
+        ----------
+        period : float
+            For which the law was made [s].
+        """
+        if len(self._seen) <= INTERVALS:
+            return ''
+        stamps = [stamp for stamp, _ in self._seen]
+        typical = median(b - a for a, b in pairwise(stamps)) / NANOSECONDS
+        if abs(typical - period) <= _DEVIATION * period:
+            return ''
+        cause = (
+            'this machine or the robot does not keep up, or sample_period is another one'
+            if typical > period
+            else 'sample_period is not that of the robot'
+        )
+        return (
+            f'A measurement is answered every {typical:.6g} s (median of {INTERVALS}), but '
+            f'sample_period is {period:.6g} s: {cause}.'
+        )
+
+    def unrest(self) -> str:
+        """Why a robot without commands is not at rest, by its positions; empty if it is."""
+        if len(self._seen) <= INTERVALS:
+            return 'it has not been measured for long enough.'
+        moved = np.ptp([position for _, position in self._seen], axis=0)
+        speed = NANOSECONDS * moved.max() / (self._seen[-1][0] - self._seen[0][0])
+        return '' if speed <= AT_REST else f'a joint still moves at {speed:.3g}.'
 
 
 class _Sample(NamedTuple):

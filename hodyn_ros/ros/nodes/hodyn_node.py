@@ -72,9 +72,13 @@ from hodyn_ros.ros.base.serialized import EffortWriter, MotionReader
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import CommandStream, ControllerOutput
-from hodyn_ros.ros.planner.messages import SERVICES, health_of
-from hodyn_ros.streams.base_motion import TIMEOUT
-from hodyn_ros.streams.efforts import Circumstances, Surroundings, deviations
+from hodyn_ros.ros.planner.planner import SERVICES, health_of
+from hodyn_ros.streams.efforts import (
+    BASE_TIMEOUT,
+    Circumstances,
+    Surroundings,
+    deviations,
+)
 from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
 from hodyn_ros.streams.identification import OnlineParameters, estimator_of
 from hodyn_ros.streams.measured import MeasuredMotion, MechanismStates
@@ -733,7 +737,7 @@ class HodynNode(RobotNode[NodeSettings]):
         for topic in ('wrench_motion', 'wrench'):
             diagnostics.input(topic).timeout = settings.wrench.timeout
         if settings.base_motion:
-            diagnostics.input('base_motion').timeout = TIMEOUT
+            diagnostics.input('base_motion').timeout = BASE_TIMEOUT
         self._planning.note_stream(self.stream, self._instant())
         diagnostics.wrenches = self._around.wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)

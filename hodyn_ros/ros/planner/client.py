@@ -15,7 +15,7 @@ from hodyn_ros.planning_start import started
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.controllers import ControllerOutput
-from hodyn_ros.ros.planner.messages import (
+from hodyn_ros.ros.planner.planner import (
     MOST_WAITING_REQUESTS,
     SERVICES,
     ForController,

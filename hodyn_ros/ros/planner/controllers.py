@@ -21,7 +21,7 @@ from hodyn_ros.errors import HodynError, TrajectoryError
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import MOTION_FIELDS, fill, flat, time_message
 from hodyn_ros.ros.base.worker import Worker
-from hodyn_ros.ros.planner.messages import ForController
+from hodyn_ros.ros.planner.planner import ForController
 from hodyn_ros.streams.motion_stream import LEAD_IN, TRAJECTORY
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion

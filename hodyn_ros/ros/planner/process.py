@@ -44,13 +44,13 @@ from hodyn_ros.ros.planner.answers import (
     whole_answer,
 )
 from hodyn_ros.ros.planner.controllers import planned_for_controller
-from hodyn_ros.ros.planner.messages import (
+from hodyn_ros.ros.planner.planner import (
     MOST_WAITING_REQUESTS,
     SERVICES,
     ForController,
     Graph,
+    Planner,
 )
-from hodyn_ros.ros.planner.planner import Planner
 from hodyn_ros.ros.planner.retiming import retimed
 from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.motion_stream import CHUNK, Plan, Task
@@ -377,7 +377,7 @@ def _beat(report: Callable[..., None]) -> None:
 def serve() -> None:
     """Plan what is asked for on the standard input; the process that is started.
 
-    It reads pickled pairs, see `messages`, writes such to the standard output, and ends with its
+    It reads pickled pairs, see `planner`, writes such to the standard output, and ends with its
     input.
     """
     inbox = sys.stdin.buffer
