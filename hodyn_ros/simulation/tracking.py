@@ -60,12 +60,6 @@ class Tracking(NamedTuple):
         """Largest error of any joint [rad] or [m]."""
         return float(np.abs(self.error).max())
 
-    @property
-    def peak_torque_rate(self) -> float:
-        """Largest change of a motor torque between two samples, by their distance [N m/s]."""
-        changes = np.diff(self.torque, axis=0) / np.diff(self.times[:-1])[:, None]
-        return float(np.abs(changes).max())
-
 
 def simulate_tracking(
     plant: ElasticPlant,

@@ -55,6 +55,8 @@ MakeLaws = Callable[[Host, Robot, Any], 'Laws']
 """Makes what controls a robot by settings; HodynError if nothing can."""
 
 
+# Of measurements; estimating laws alone use the last one, and no velocities.
+_FIELDS = 'position', 'velocity', 'motor_position', 'motor_velocity', 'spring_torque'
 _SUSPENDED = 'The robot gets no commands, so that its brakes close: '
 
 
@@ -429,19 +431,17 @@ class ControlLoop:
     def _rows(self, given: Mapping[str, Array]) -> Array:
         """Positions and velocities of links and motors; as a fifth row the used spring torques."""
         laws, settings = self.ready(), self._host.settings
-        estimates = laws.controller.estimates
-        fields = {'position': True, 'velocity': not estimates}
-        fields |= {f'motor_{field}': needed for field, needed in fields.items()}
-        if estimates and settings.torque_sensors:
-            fields['spring_torque'] = True
+        estimates, fields = laws.controller.estimates, list(_FIELDS)
+        if not (estimates and settings.torque_sensors):
+            fields.remove('spring_torque')
         rows = np.full((len(fields), laws.robot.model.n_joints), np.nan)
-        for row, (field, is_needed) in zip(rows, fields.items()):
+        for row, field in zip(rows, fields):
             if field not in given:
-                if is_needed:
-                    raise MotionError(
-                        f'{ELASTIC_STATE}: {field} is empty, but the law needs it.'
-                    )
-                continue
+                if 'velocity' in field and estimates:
+                    continue
+                raise MotionError(
+                    f'{ELASTIC_STATE}: {field} is empty, but the law needs it.'
+                )
             row[:] = given[field]
             bad = np.flatnonzero(~np.isfinite(row))
             if len(bad):

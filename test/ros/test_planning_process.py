@@ -117,10 +117,7 @@ class Planner(planner.Planner):
     def __init__(self):
         self.events = queue.Queue()
         report, log = (lambda *event: self.events.put(event)), print
-        super().__init__(NodeSettings(), report, log)
-
-    def make_robot(self, description, settings, payloads):
-        return robot_of(description, settings, payloads)
+        super().__init__(robot_of, NodeSettings(), report, log)
 
     def planned(self, robot, task, settings):
         return plan_trajectory(robot, task, settings)[0], None
