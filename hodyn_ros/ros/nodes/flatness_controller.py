@@ -21,6 +21,7 @@ from hodyn_ros.ros.base.conversions import (
     MOTION_FIELDS,
     flat,
     measured_of,
+    message_of_joints,
     motion_from_message,
     time_message,
     write_wrench,
@@ -34,7 +35,7 @@ from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
 from hodyn_ros.streams.inputs import ELASTIC_STATE
 from hodyn_ros.streams.laws import Laws, controlled_robot, make_laws
 from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant
-from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
+from hodyn_ros.streams.timeline import nanoseconds
 
 REFERENCE = '~/reference'
 
@@ -157,11 +158,9 @@ class FlatnessControllerNode(StreamNode[ControlSettings]):
         message, laws = self._message, self.control.ready()
         # A message again and again: making one takes longer.
         if self._named is not laws:
-            self._named, message.name = laws, list(laws.motor_names)
+            self._named, message.name = laws, laws.motor_names
             message.header.frame_id = laws.robot.model.base_link
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(
-            answer.stamp, NANOSECONDS
-        )
+        message.header.stamp = time_message(answer.stamp)
         message.effort = flat(answer.command.torque)
         self._publisher.publish(message)
 
@@ -174,13 +173,10 @@ class FlatnessControllerNode(StreamNode[ControlSettings]):
             return
         if wants_state:
             laws = self.control.ready()
-            message = ObservedState(
-                joint_names=laws.robot.model.joint_names, motor_names=laws.motor_names
-            )
+            message = message_of_joints(ObservedState, laws.robot.model, stamp)
+            message.motor_names = laws.motor_names
             for name, values in zip(OBSERVED, state):
                 setattr(message, name, flat(values))
-            message.header.frame_id = laws.robot.model.base_link
-            message.header.stamp = time_message(stamp)
             self._observed.publish(message)
         if wants_wrench:
             made = WrenchStamped()

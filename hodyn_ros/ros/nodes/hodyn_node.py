@@ -453,7 +453,7 @@ class HodynNode(StreamNode[NodeSettings]):
             return
         self.preparation.ready()
         measured, state, topic = self._measured, message, 'joint_states'
-        dropped = measured.dropped
+        dropped, gaps = measured.counts
         stamp, arrival = self._timely(topic, nanoseconds(message.header.stamp))
         if has_loops:
             fields = _STATE[: 1 + bool(message.velocity)]
@@ -469,8 +469,8 @@ class HodynNode(StreamNode[NodeSettings]):
         if values is not None:
             estimate = measured.take(values[0], stamp)
         self._take_efforts(message, stamp)
-        self.diagnostics.dropped(topic, measured.dropped - dropped)
-        if measured.is_behind_gap:
+        self.diagnostics.dropped(topic, measured.counts[0] - dropped)
+        if measured.counts[1] > gaps:
             self.diagnostics.input(topic).add('gaps')
         if estimate is not None:
             self._estimate = estimate
