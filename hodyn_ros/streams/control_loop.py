@@ -23,7 +23,7 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ControlError, HodynError, MotionError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.violations import find_violations
-from hodyn_ros.streams.inputs import (
+from hodyn_ros.streams.loop_inputs import (
     ELASTIC_STATE,
     HOLD,
     LATE,
@@ -43,13 +43,13 @@ from hodyn_ros.streams.motion_stream import (
     TrajectoryPlanner,
 )
 from hodyn_ros.streams.preparation import Host, RobotPreparation
-from hodyn_ros.streams.requests import report_plan, request_of
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.received import report_plan, request_of
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, State, at_rest, check_age
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
-    from hodyn_ros.streams.laws import Laws
+    from hodyn_ros.streams.loop_laws import Laws
 
 MakeLaws = Callable[[Host, Robot, Any], 'Laws']
 """Makes what controls a robot by settings; HodynError if nothing can."""

@@ -14,7 +14,7 @@ from hodyn_ros.errors import HodynError
 from hodyn_ros.streams.process_watch import ProcessWatch, resident_memory
 
 if TYPE_CHECKING:
-    from hodyn_ros.streams.robot import Robot
+    from hodyn_ros.streams.robot_in_use import Robot
 
 OK, WARN, ERROR, STALE = (bytes([number]) for number in range(4))
 """Levels, by the numbers of diagnostic_msgs/DiagnosticStatus."""

@@ -19,7 +19,7 @@ from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.health import START_GRACE, NodeHealth, reason
-from hodyn_ros.streams.robot import (
+from hodyn_ros.streams.robot_in_use import (
     DESCRIPTION,
     EFFORT_ORDERS,
     REMEMBERED,

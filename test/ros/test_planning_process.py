@@ -21,7 +21,7 @@ from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.planner import planner
 from hodyn_ros.ros.planner.answers import plan_trajectory
 from hodyn_ros.streams.motion_stream import Task
-from hodyn_ros.streams.robot import robot_of
+from hodyn_ros.streams.robot_in_use import robot_of
 
 Response = ComputeInverseDynamics.Response
 

@@ -29,7 +29,7 @@ from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.streams.health import OutputHealth, reason
 from hodyn_ros.streams.motion_stream import Instant, MotionStream
 from hodyn_ros.streams.preparation import RobotPreparation
-from hodyn_ros.streams.robot import DESCRIPTION
+from hodyn_ros.streams.robot_in_use import DESCRIPTION
 
 S = TypeVar('S')
 

@@ -32,8 +32,8 @@ from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
-from hodyn_ros.streams.inputs import ELASTIC_STATE
-from hodyn_ros.streams.laws import Laws, controlled_robot, make_laws
+from hodyn_ros.streams.loop_inputs import ELASTIC_STATE
+from hodyn_ros.streams.loop_laws import Laws, controlled_robot, make_laws
 from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant
 from hodyn_ros.streams.timeline import nanoseconds
 

@@ -74,14 +74,8 @@ from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import ControllerOutput
 from hodyn_ros.ros.planner.planner import SERVICES, health_of
-from hodyn_ros.streams.efforts import (
-    BASE_TIMEOUT,
-    Circumstances,
-    Surroundings,
-    deviations,
-)
+from hodyn_ros.streams.acting_wrenches import check_target
 from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
-from hodyn_ros.streams.identification import OnlineParameters, estimator_of
 from hodyn_ros.streams.measured import MeasuredMotion, MechanismStates
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
@@ -89,13 +83,19 @@ from hodyn_ros.streams.motion_stream import (
     MotionStream,
     Plan,
 )
+from hodyn_ros.streams.online_parameters import OnlineParameters, estimator_of
 from hodyn_ros.streams.payloads import check_transition, law_from, with_payload
 from hodyn_ros.streams.preparation import Compiled, CompiledRobots
 from hodyn_ros.streams.process_watch import RUNNING
-from hodyn_ros.streams.requests import report_plan, request_of
-from hodyn_ros.streams.robot import Robot, drives_of, without_limits
+from hodyn_ros.streams.received import report_plan, request_of
+from hodyn_ros.streams.robot_in_use import Robot, drives_of, without_limits
+from hodyn_ros.streams.surroundings import (
+    BASE_TIMEOUT,
+    Circumstances,
+    Surroundings,
+    deviations,
+)
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
-from hodyn_ros.streams.wrenches import check_target
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.typing import Array
 

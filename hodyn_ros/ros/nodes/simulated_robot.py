@@ -43,9 +43,9 @@ from hodyn_ros.ros.base.parameters import (
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.plant import ElasticPlant
-from hodyn_ros.simulation.sampling import SampledPlant, Sensors
-from hodyn_ros.streams.inputs import ELASTIC_STATE
-from hodyn_ros.streams.robot import DESCRIPTION, by_joint
+from hodyn_ros.simulation.sampled import SampledPlant, Sensors
+from hodyn_ros.streams.loop_inputs import ELASTIC_STATE
+from hodyn_ros.streams.robot_in_use import DESCRIPTION, by_joint
 from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
 from hodyn_ros.typing import Array
 

@@ -64,7 +64,7 @@ from hodyn_ros.ros.base.motor_messages import (
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.measured import TURN
 from hodyn_ros.streams.motion_stream import CHUNK_STEP, Plan, Task
-from hodyn_ros.streams.robot import Robot, ready
+from hodyn_ros.streams.robot_in_use import Robot, ready
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
 from hodyn_ros.trajectory.motion import BLOCK, PiecewiseMotion
 from hodyn_ros.trajectory.planning import (

@@ -31,7 +31,7 @@ from hodyn_ros.streams.process_watch import (
     ProcessWatch,
     processor_time,
 )
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.timeline import PlannedMotion
 
 # A process that says nothing any more has this time to end by itself [s].

@@ -21,7 +21,7 @@ from hodyn_ros.ros.base.conversions import MOTION_FIELDS, fill, flat, time_messa
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.planner import ForController
 from hodyn_ros.streams.motion_stream import LEAD_IN, TRAJECTORY
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hodyn_ros.control.guards import Guards
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.ros.planner.answers import exceeded_limits, plan_trajectory
 from hodyn_ros.ros.planner.planner import Planner
-from hodyn_ros.streams.laws import elastic_robot
+from hodyn_ros.streams.loop_laws import elastic_robot
 from hodyn_ros.streams.motion_stream import Plan, Task
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.nodes.flatness_settings import ControlSettings

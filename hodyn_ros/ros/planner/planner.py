@@ -21,7 +21,7 @@ from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.motion_stream import Plan, Task
-from hodyn_ros.streams.robot import Robot, warm_up
+from hodyn_ros.streams.robot_in_use import Robot, warm_up
 from hodyn_ros.streams.timeline import PlannedMotion
 
 S = TypeVar('S')

@@ -53,7 +53,7 @@ from hodyn_ros.ros.planner.planner import (
 from hodyn_ros.ros.planner.retiming import retimed
 from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.motion_stream import CHUNK, Plan, Task
-from hodyn_ros.streams.robot import Robot, robot_of
+from hodyn_ros.streams.robot_in_use import Robot, robot_of
 from hodyn_ros.streams.timeline import PlannedMotion
 
 GRACE = 0.3  # s, for what is under way when the node ends

@@ -11,7 +11,7 @@ from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.display import shown
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.simulation.plant import ElasticPlant
-from hodyn_ros.simulation.sampling import SampledPlant, Sensors
+from hodyn_ros.simulation.sampled import SampledPlant, Sensors
 from hodyn_ros.typing import Array
 
 Motion = Callable[[Array], Array]

@@ -36,7 +36,7 @@ from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.violations import LimitCheck, motion_limits
 from hodyn_ros.streams.preparation import Host
-from hodyn_ros.streams.robot import Robot, RobotDrives, assemble, drives_of
+from hodyn_ros.streams.robot_in_use import Robot, RobotDrives, assemble, drives_of
 from hodyn_ros.typing import Array
 
 _BANDWIDTH = 20.0  # rad/s, of laws without an observer of their own
