@@ -598,12 +598,14 @@ class HodynNode(StreamNode[NodeSettings]):
             motion, effort = found.motion, around.efforts(robot, found)
         else:  # the short way of most robots
             effort = inverse_dynamics(robot.model, motion)
-        of_motion, delay = None, 0.0
+        std, delay = None, 0.0
         if estimate is not None:
-            of_motion, delay = estimate.deviations(len(motion)), estimate.delay
-        std = deviations(robot.model, found, effort, of_motion)
-        if estimate is not None and std is not None:
-            self._identify(motion, stamp, found.acting.wrenches or None, std)
+            delay, of_motion = estimate.delay, estimate.deviations(len(motion))
+            std = deviations(robot.model, found, effort, of_motion)
+            if std is not None:
+                self._identify(motion, stamp, found.acting.wrenches or None, std)
+        elif found.acting.deviations:
+            std = deviations(robot.model, found, effort)
         message = self._writer.message(effort, stamp, source, continuous, std, delay)
         self._effort_publisher.publish(message)
         if self._mechanism.joint_names:
