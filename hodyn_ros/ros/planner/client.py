@@ -21,7 +21,7 @@ from hodyn_ros.ros.planner.planner import (
     Graph,
 )
 from hodyn_ros.streams.health import StreamHealth, reason
-from hodyn_ros.streams.motion_stream import LOST, Plan, Task
+from hodyn_ros.streams.motion_stream import IDLE, LOST, Plan, Task
 from hodyn_ros.streams.process_watch import (
     LOOK_PERIOD,
     RUNNING,
@@ -67,6 +67,7 @@ class PlanningClient:
         self._made: tuple[int, ForController | None] = 0, None  # of the latest plan
         self._watch = node.diagnostics.process = ProcessWatch()
         self._told = self._watch.state  # the last one that the log has
+        node.diagnostics.stream = StreamHealth(IDLE, '', 0.0, 0, 0.0)
         self._watched: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None  # perhaps not watched yet
         self._lock = threading.Lock()
