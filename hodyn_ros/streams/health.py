@@ -5,6 +5,7 @@ A level is that of the time since the report before; numbers are from the start 
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +15,7 @@ from hodyn_ros.errors import HodynError
 from hodyn_ros.streams.process_watch import ProcessWatch, resident_memory
 
 if TYPE_CHECKING:
-    from hodyn_ros.streams.robot import Robot
+    from hodyn_ros.streams.robot_in_use import Robot
 
 OK, WARN, ERROR, STALE = (bytes([number]) for number in range(4))
 """Levels, by the numbers of diagnostic_msgs/DiagnosticStatus."""
@@ -222,13 +223,14 @@ class OutputHealth(Health):
         stamp, now : int
             Instant of the output, if there is one, and time of its sending [ns].
         """
-        self.add('published')
+        self.total['published'] += 1
+        self.recent['published'] += 1
         if stamp is not None:
-            for what, value in (
-                ('age', 1e-6 * (now - stamp)),
-                ('compute time', compute_time),
-            ):
-                self._longest[what] = max(value, self._longest.get(what, value))
+            longest, age = self._longest, 1e-6 * (now - stamp)
+            if age > longest.get('age', -math.inf):
+                longest['age'] = age
+            if compute_time > longest.get('compute time', 0.0):
+                longest['compute time'] = compute_time
 
     def exceeded(self, limits: Mapping[str, int]) -> None:
         """Count outputs beyond limits, by the limit."""

@@ -31,10 +31,6 @@ class MeasuredMotion:
     ----------
     joint_names : tuple of str
         Of the robot.
-    dropped : int
-        Measurements that came too late to be used.
-    is_behind_gap : bool
-        Whether the latest one made the estimate start anew.
     """
 
     def __init__(self) -> None:
@@ -63,8 +59,6 @@ class MeasuredMotion:
         self._last_position = np.zeros(0)
         self._last_stamp = 0
         self._estimator: DerivativeEstimator | None = None
-        self.dropped = 0
-        self.is_behind_gap = False
         if self._in_use is not None and self._in_use[0].enabled:
             settings = self._in_use[0]
             self._estimator = DerivativeEstimator(
@@ -95,11 +89,15 @@ class MeasuredMotion:
         position = self._unwrapped(position)
         gaps = estimator.gaps
         estimate = estimator.update(stamp, position)
-        is_gap = self.is_behind_gap = estimator.gaps > gaps
-        self.dropped = estimator.dropped
-        if is_gap or stamp > self._last_stamp:
+        if estimator.gaps > gaps or stamp > self._last_stamp:
             self._last_position, self._last_stamp = position, stamp
         return estimate
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Measurements that came too late, and those that made the estimate start anew."""
+        estimator = self._estimator
+        return (0, 0) if estimator is None else (estimator.dropped, estimator.gaps)
 
     @property
     def latest(self) -> tuple[Array, int] | None:

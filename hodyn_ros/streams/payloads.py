@@ -20,7 +20,7 @@ from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.typing import Array
 

@@ -237,6 +237,13 @@ class Timeline:
         return planned, now
 
 
+class Stamp(NamedTuple):
+    """Time of a message that is not unpacked."""
+
+    sec: int
+    nanosec: int
+
+
 def nanoseconds(time: Any) -> int:
     """Time of a message in nanoseconds.
 

@@ -20,7 +20,7 @@ from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names
 from hodyn_ros.streams.health import StreamHealth
 from hodyn_ros.streams.process_watch import ProcessWatch
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 
 ROOT = Path(__file__).resolve().parents[2]
 

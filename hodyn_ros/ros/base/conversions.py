@@ -411,12 +411,14 @@ def state_from_message(model: RobotModel, message: JointMotion) -> Array:
     return state
 
 
-def waypoints_from_message(message: JointTrajectory) -> Waypoints:
+def waypoints_from_message(message: JointTrajectory, period: float = 0.0) -> Waypoints:
     """Waypoints of a trajectory in the order of the message.
 
     Parameters
     ----------
     message : JointTrajectory
+    period : float
+        Between points if all their times are zero [s].
 
     Returns
     -------
@@ -440,6 +442,8 @@ def waypoints_from_message(message: JointTrajectory) -> Waypoints:
     }
     times = [point.time_from_start for point in points]
     seconds = np.array([time.sec + time.nanosec / NANOSECONDS for time in times])
+    if period and not seconds.any():
+        seconds = period * np.arange(len(times))
     return Waypoints(names, seconds, **arrays)
 
 

@@ -20,7 +20,7 @@ from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names, unheard_publishers
 from hodyn_ros.ros.base.executor import take_following
 from hodyn_ros.streams.health import LEFT_OUT, LOST
-from hodyn_ros.streams.robot import DESCRIPTION
+from hodyn_ros.streams.robot_in_use import DESCRIPTION
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
-from builtin_interfaces.msg import Duration
 from hodyn_msgs.msg import (
     JointEffort,
     JointEffortTrajectory,
@@ -65,7 +64,7 @@ from hodyn_ros.ros.base.motor_messages import (
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.measured import TURN
 from hodyn_ros.streams.motion_stream import CHUNK_STEP, Plan, Task
-from hodyn_ros.streams.robot import Robot, ready
+from hodyn_ros.streams.robot_in_use import Robot, ready
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
 from hodyn_ros.trajectory.motion import BLOCK, PiecewiseMotion
 from hodyn_ros.trajectory.planning import (
@@ -204,23 +203,18 @@ def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
         If there is no robot, the chunk cannot be used, or there is no motion within the limits.
     """
     robot = ready(robot)
-    message = unpacked(task)
-    points, options = message.points, settings.chunk
-    if all(point.time_from_start == Duration() for point in points):
-        for number, point in enumerate(points):
-            sec, nanosec = divmod(round(NANOSECONDS * options.period) * number, NANOSECONDS)
-            point.time_from_start = Duration(sec=sec, nanosec=nanosec)
-    names, join = robot.model.joint_names, task.known_time
+    names, join, options = robot.model.joint_names, task.known_time, settings.chunk
     # All times are those of the motion in progress.
     begin = join if task.current is None else task.current.start
-    chunk = waypoints_in_order(waypoints_from_message(message), names)
+    given = waypoints_from_message(unpacked(task), options.period)
+    chunk = waypoints_in_order(given, names)
     chunk = replace(chunk, times=chunk.times + (task.start - begin) / NANOSECONDS)
     if task.current is not None:
         current = task.current.motion
     elif task.known is not None:
         current = task.known.motion[0]
     else:  # As a trajectory does, the motion begins at the first point that has not passed.
-        current = chunk.positions[min(int(np.sum(chunk.times < 0.0)), len(points) - 1)]
+        current = chunk.positions[min(int(np.sum(chunk.times < 0.0)), len(chunk.times) - 1)]
     smooth = {'bandwidth': options.bandwidth, 'stop_duration': settings.stop_duration}
     start = (join - begin) / NANOSECONDS
     try:

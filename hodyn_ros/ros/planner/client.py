@@ -7,12 +7,11 @@ import pickle
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
 
 from hodyn_ros.planning_start import started
-from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.node import StreamNode
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.controllers import ControllerOutput
 from hodyn_ros.ros.planner.planner import (
@@ -22,8 +21,9 @@ from hodyn_ros.ros.planner.planner import (
     Graph,
 )
 from hodyn_ros.streams.health import StreamHealth, reason
-from hodyn_ros.streams.motion_stream import LOST, Instant, MotionStream, Plan, Task
+from hodyn_ros.streams.motion_stream import IDLE, LOST, Plan, Task
 from hodyn_ros.streams.process_watch import (
+    LOOK_PERIOD,
     RUNNING,
     SILENT,
     SILENT_KILLED,
@@ -31,7 +31,7 @@ from hodyn_ros.streams.process_watch import (
     ProcessWatch,
     processor_time,
 )
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.timeline import PlannedMotion
 
 # A process that says nothing any more has this time to end by itself [s].
@@ -48,30 +48,26 @@ _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes so
 class PlanningClient:
     """Has a `Planner` in a process plan; reports plans in the thread of the executor.
 
-    It starts the process at once, and again whenever it has ended. `look_after` is to be called
-    every LOOK_PERIOD.
+    It starts the process at once, and again whenever it has ended, until the node is closed.
 
     Parameters
     ----------
-    node : RobotNode
-    report : callable
-        Called with every `Plan`.
+    node : StreamNode
+        Its stream gets every plan.
     output : ControllerOutput, optional
         With it the process plans for a `hodyn_node` and answers its services, and a controller is
         sent the motions; without it, it plans for a `flatness_controller`.
     """
 
     def __init__(
-        self,
-        node: RobotNode[Any],
-        report: Callable[[Plan], None],
-        output: ControllerOutput | None = None,
+        self, node: StreamNode[Any], output: ControllerOutput | None = None
     ) -> None:
-        self._node, self._report, self._output = node, report, output
+        self._node, self._output = node, output
         self._graph = None if output is None else graph_of(node)
         self._made: tuple[int, ForController | None] = 0, None  # of the latest plan
         self._watch = node.diagnostics.process = ProcessWatch()
         self._told = self._watch.state  # the last one that the log has
+        node.diagnostics.stream = StreamHealth(IDLE, '', 0.0, 0, 0.0)
         self._watched: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None  # perhaps not watched yet
         self._lock = threading.Lock()
@@ -86,6 +82,8 @@ class PlanningClient:
             target=self._run, name='planning process', daemon=True
         )
         self._thread.start()
+        node.closing.append(self.close)
+        node.every(LOOK_PERIOD, self._look_after)
 
     # What the node and its stream ask for
 
@@ -145,7 +143,7 @@ class PlanningClient:
             In the whole answer.
         """
         if self._output is not None:
-            self._output.send_stop(self._node.robot, planned, self._node.settings)
+            self._output.send_stop(planned)
         with self._lock:
             self._send('publish', planned, remark)
 
@@ -166,16 +164,11 @@ class PlanningClient:
         self._thread.join()
         self._sender.close()
 
-    def look_after(self, stream: MotionStream, at: Instant) -> None:
-        """Look after the process, which is killed if it hangs, and what waits for it.
-
-        Parameters
-        ----------
-        stream : MotionStream
-            Whose trajectories are planned.
-        at : Instant
-        """
-        watch, process = self._watch, self._watched
+    def _look_after(self) -> None:
+        """Look after the process, which is killed if it hangs, and what waits for it."""
+        watch, process, node = self._watch, self._watched, self._node
+        node.preparation.tell_progress()
+        at, stream = node.instant(), node.stream
         watch.look(at.steady, 0.0 if process is None else processor_time(process.pid))
         if watch.overdue and process is not None:
             process.kill()
@@ -185,12 +178,9 @@ class PlanningClient:
         )
         stream.drop_overdue(watch.state == RUNNING, at, is_ready)
         if text := stream.long_planning(at, is_ready):
-            self._node.get_logger().warning(text)
-
-    def note_stream(self, stream: MotionStream, at: Instant) -> None:
-        """Have the diagnostics of the node say what waits to be planned."""
+            node.get_logger().warning(text)
         lost = stream.why_lost if stream.state == LOST else ''
-        self._node.diagnostics.stream = StreamHealth(
+        node.diagnostics.stream = StreamHealth(
             stream.state, lost, stream.leads.delivery, *stream.waiting(at)
         )
 
@@ -201,6 +191,9 @@ class PlanningClient:
         self._tell_state()
         if event not in ('beat', 'version'):
             getattr(self, f'_on_{event}')(*arguments)
+
+    def _report(self, plan: Plan) -> None:
+        self._node.stream.on_plan(plan, self._node.instant())
 
     def _on_ready(self, version: int) -> None:
         self._ready = version
@@ -336,7 +329,7 @@ class PlanningClient:
         return last_exit
 
 
-def graph_of(node: RobotNode[Any]) -> Graph:
+def graph_of(node: StreamNode[Any]) -> Graph:
     """How the planner of a node appears in the graph of nodes."""
     own = node.get_name(), node.get_namespace()
     graph = node.get_node_names_and_namespaces_with_enclaves()

@@ -21,7 +21,7 @@ from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.motion_stream import Plan, Task
-from hodyn_ros.streams.robot import Robot, warm_up
+from hodyn_ros.streams.robot_in_use import Robot, warm_up
 from hodyn_ros.streams.timeline import PlannedMotion
 
 S = TypeVar('S')
@@ -105,10 +105,12 @@ class ForController(NamedTuple):
 class Planner(Generic[S]):
     """Makes the robot of a node and plans with it, in the order in which it is told to.
 
-    Its methods are the commands of the node. A subclass overrides `make_robot` and `planned`.
+    Its methods are the commands of the node. A subclass overrides `planned`.
 
     Parameters
     ----------
+    make_robot : callable
+        Makes the robot of a description, without kernels, from that, settings and payloads.
     settings : object
         Of the node.
     report : callable
@@ -118,8 +120,13 @@ class Planner(Generic[S]):
     """
 
     def __init__(
-        self, settings: S, report: Callable[..., None], log: Callable[[str], object]
+        self,
+        make_robot: Callable[[str, S, tuple[Payload, ...]], Robot],
+        settings: S,
+        report: Callable[..., None],
+        log: Callable[[str], object],
     ) -> None:
+        self._make_robot = make_robot
         self.report, self.worker = report, Worker('planning', log)
         self._compiling = Worker('compiling', log)
         self.changed = threading.Condition()  # lock of what follows
@@ -127,12 +134,6 @@ class Planner(Generic[S]):
         self._settings = settings
         self._is_expected = False
         self._unused = 0  # robots that are still to be made
-
-    def make_robot(
-        self, description: str, settings: S, payloads: tuple[Payload, ...]
-    ) -> Robot | None:
-        """Robot of a description, without kernels; None if the description is empty."""
-        raise NotImplementedError
 
     def planned(
         self, robot: Robot | None, task: Task, settings: S
@@ -183,7 +184,8 @@ class Planner(Generic[S]):
         def make() -> None:
             robot = None  # the one before is not to stay if this one fails
             try:
-                robot = self.make_robot(description, settings, payloads)
+                if description:
+                    robot = self._make_robot(description, settings, payloads)
             finally:
                 with self.changed:
                     self._robot, self._settings = robot, settings

@@ -13,11 +13,11 @@ from hodyn_ros.errors import StaleError
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.streams.acting_wrenches import NO_WRENCHES, Wrenches, WrenchesAt
 from hodyn_ros.streams.payloads import Transitions, mixed
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.signals import Recent, Stiffness
 from hodyn_ros.streams.timeline import NANOSECONDS
-from hodyn_ros.streams.wrenches import NO_WRENCHES, Wrenches, WrenchesAt
 from hodyn_ros.typing import Array
 
 BASE_TIMEOUT = (
