@@ -208,7 +208,7 @@ class Transitions:
 
     >>> from hodyn_ros import RobotModel
     >>> from hodyn_ros.streams import Transitions
-    >>> from hodyn_ros.streams.robot import Robot
+    >>> from hodyn_ros.streams.robot_in_use import Robot
     >>> model = RobotModel.from_urdf('two_link')
     >>> bare = Robot(model, model.limits, '')
     >>> loaded = bare._replace(model=model.with_payload('tool', 1.0))
