@@ -6,6 +6,7 @@ Here alone wrenches change from the order of the messages (force, torque) to (mo
 from __future__ import annotations
 
 import array
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -370,7 +371,7 @@ def motion_of_base(message: BaseMotion, base_link: str) -> LinkMotion:
     position, e = np.array([p.x, p.y, p.z]), np.array([q.x, q.y, q.z, q.w])
     if not np.isfinite([*twist.flat, *position, *e]).all():
         raise MotionError('BaseMotion: all values must be finite.')
-    length = float(np.linalg.norm(e))
+    length = math.hypot(*e)  # which does not overflow
     if abs(length - 1.0) > _OFF_UNIT:
         raise MotionError(
             f'BaseMotion: the quaternion has length {length:.6g}, expected 1.'
