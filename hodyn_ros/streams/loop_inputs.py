@@ -246,7 +246,7 @@ class References:
         self._timeline, self._end_trajectories = timeline, end_trajectories
         self._joint_names: tuple[str, ...] = ()
         self._stream: deque[_Sample] = deque(maxlen=_MOST_AHEAD)
-        self._latest: _Sample | None = None
+        self._latest: Array | None = None
         self._held: Array | None = None  # where a robot is that has never had a reference
         self.origin = ''
 
@@ -275,8 +275,8 @@ class References:
             From which on [ns].
         """
         self.clear()
-        self._latest = rest = _Sample(time, at_rest(position))
-        spline = stop_motion(rest.motion, _SHORTEST_REST / NANOSECONDS)
+        self._latest = rest = at_rest(position)
+        spline = stop_motion(rest, _SHORTEST_REST / NANOSECONDS)
         self._move(spline, time - _SHORTEST_REST)
 
     def take(self, stamp: int, motion: Array, oldest: int) -> None:
@@ -338,7 +338,8 @@ class References:
         if streamed is not None:
             if self._timeline or self.origin != STREAM:
                 self._end_trajectories()
-            return self._used(STREAM, time, streamed)
+            self.origin, self._latest = STREAM, streamed
+            return streamed
         self._timeline.sample(time)  # drops what is over
         state = self._timeline.state(time)
         if state is None:
@@ -349,8 +350,9 @@ class References:
                 )
             self._held = measured if self._held is None else self._held
             state = State(at_rest(self._held), False, time, 'held')
-        motion, origin = state.motion, 'trajectory' if state.in_progress else 'rest'
-        return self._used(origin, time, motion)
+        self.origin = 'trajectory' if state.in_progress else 'rest'
+        self._latest = state.motion
+        return state.motion
 
     def state(self, time: int) -> State | None:
         """Where a trajectory starts that no other one precedes: at the latest reference.
@@ -366,7 +368,7 @@ class References:
             None if there was no reference yet.
         """
         latest = self._latest
-        return latest and State(latest.motion, False, time, 'of the reference')
+        return None if latest is None else State(latest, False, time, 'of the reference')
 
     def _streamed(self, time: int, timeout: float, rest: float | None) -> Array | None:
         """Motion of the stream; where that has ended, have the robot brought to rest."""
@@ -392,8 +394,3 @@ class References:
 
     def _move(self, motion: PiecewiseMotion, begin: int) -> None:
         self._timeline.add(PlannedMotion(self._joint_names, motion, begin, 4))
-
-    def _used(self, origin: str, time: int, motion: Array) -> Array:
-        self.origin = origin
-        self._latest = _Sample(time, motion)
-        return motion

@@ -10,11 +10,9 @@ import numpy as np
 from hodyn_ros.kinematics.closed_loops import complete_motion
 from hodyn_ros.kinematics.loop_states import complete_joint_state
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.streams.timeline import NANOSECONDS, State
+from hodyn_ros.streams.timeline import NANOSECONDS, State, nearest_turn
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.typing import Array
-
-TURN = 2.0 * np.pi
 
 # A speed that is no larger than so many of its standard deviations is none.
 _STANDING = 3.0
@@ -143,8 +141,7 @@ class MeasuredMotion:
         """Positions of continuous joints without the turns after which encoders start anew."""
         if not (self._turns.any() and len(self._last_position)):
             return position
-        turns = np.round((self._last_position - position) / TURN)
-        return np.where(self._turns, position + TURN * turns, position)
+        return nearest_turn(position, self._last_position, self._turns)
 
 
 class MechanismStates:

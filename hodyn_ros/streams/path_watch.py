@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nearest_turn
 from hodyn_ros.typing import Array
 
 # A robot stands still if in some time [ns] a joint goes less than a share of the way of its
@@ -16,8 +16,6 @@ from hodyn_ros.typing import Array
 _WINDOW, _SHARE, _WAY, _OFF = NANOSECONDS // 10, 0.2, 0.02, 0.01
 # What has not lasted for so long may be a hitch of the clock or of the transport [ns].
 _BRIEF = NANOSECONDS // 20
-
-_TURN = 2.0 * np.pi  # rad, after which a continuous joint is where it was
 
 
 class _Look(NamedTuple):
@@ -46,7 +44,7 @@ class Following:
     """
 
     def __init__(self) -> None:
-        self._turns: Array = np.zeros(0)
+        self._is_continuous = np.zeros(0, dtype=np.bool_)
         self._looks: deque[_Look] = deque()
         self._since: int | None = None
         self.why = ''
@@ -59,7 +57,7 @@ class Following:
         joint_types : tuple of str
             Of its n joints; a `continuous` one is where it was after each turn.
         """
-        self._turns = np.array([_TURN * (kind == 'continuous') for kind in joint_types])
+        self._is_continuous = np.array([kind == 'continuous' for kind in joint_types])
         self.forget()
 
     def forget(self) -> None:
@@ -100,9 +98,7 @@ class Following:
     ) -> None:
         """Compare a position (n,) with the motion, and say how far it is away."""
         looks, wanted = self._looks, planned.at(time)[0]
-        away = position - wanted
-        # A continuous joint is at the same place after each turn.
-        distance = np.abs(away - self._turns * np.round(away / _TURN))
+        distance = np.abs(nearest_turn(position, wanted, self._is_continuous) - wanted)
         looks.append(_Look(time, position.copy(), wanted))
         while len(looks) > 1 and looks[1].time <= time - _WINDOW:
             looks.popleft()

@@ -367,22 +367,17 @@ def motion_of_base(message: BaseMotion, base_link: str) -> LinkMotion:
         )
     q, p = message.pose.orientation, message.pose.position
     pairs = [(item.angular, item.linear) for item in message.twist[:_MOST_TWISTS]]
-    twist = np.array([[item.x, item.y, item.z] for pair in pairs for item in pair]).reshape(
-        -1, 6
-    )
-    position, e, length = (
-        [p.x, p.y, p.z],
-        [q.x, q.y, q.z, q.w],
-        math.hypot(q.x, q.y, q.z, q.w),
-    )
+    twist = np.array([[x.x, x.y, x.z] for pair in pairs for x in pair]).reshape(-1, 6)
+    position, e = np.array([p.x, p.y, p.z]), np.array([q.x, q.y, q.z, q.w])
     if not np.isfinite([*twist.flat, *position, *e]).all():
         raise MotionError('BaseMotion: all values must be finite.')
+    length = math.hypot(*e)  # which does not overflow
     if abs(length - 1.0) > _OFF_UNIT:
         raise MotionError(
             f'BaseMotion: the quaternion has length {length:.6g}, expected 1.'
         )
-    hat, w = so3.hat(e[:3]) / length, q.w / length
-    rotation = np.eye(3) + 2.0 * w * hat + 2.0 * hat @ hat
+    hat = so3.hat(e[:3] / length)
+    rotation = np.eye(3) + 2.0 * (e[3] / length * hat + hat @ hat)
     return LinkMotion(se3.pose(rotation, position), twist)
 
 

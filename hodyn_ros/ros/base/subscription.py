@@ -67,22 +67,6 @@ class Topic(NamedTuple):
     is_sample: bool = True
     unpack: Callable[[bytes], Any] | None = None
 
-    @classmethod
-    def whole(
-        cls, name: str, kind: type, take: Callable[[bytes], object], profile: QoSProfile
-    ) -> Topic:
-        """Input of messages that are no samples and are taken as bytes.
-
-        Parameters
-        ----------
-        name : str
-        kind : type
-        take : callable
-            Called with the serialized message.
-        profile : QoSProfile
-        """
-        return cls(name, kind, take, profile, is_sample=False, unpack=bytes)
-
 
 class ReceivingNode(Node):
     """What an input needs of its node.

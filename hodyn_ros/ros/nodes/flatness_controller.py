@@ -82,9 +82,8 @@ class FlatnessControllerNode(StreamNode[ControlSettings]):
         yield Topic(ELASTIC_STATE, ElasticState, self._take, qos.SENSOR_INPUT, then=then)
         # References may come ahead of their time: none takes the place of another.
         yield Topic(REFERENCE, JointMotion, self._take_reference, qos.as_series(qos.NEWEST))
-        yield Topic.whole(
-            TRAJECTORY, JointTrajectory, self.control.take_trajectory, qos.INPUT
-        )
+        take, whole = self.control.take_trajectory, JointTrajectory
+        yield Topic(TRAJECTORY, whole, take, qos.INPUT, is_sample=False, unpack=bytes)
 
     def describe(self, xml: str) -> None:
         """Have a robot made ready; whether it can be used is reported later."""

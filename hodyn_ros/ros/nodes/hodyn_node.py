@@ -198,7 +198,8 @@ class HodynNode(StreamNode[NodeSettings]):
             yield series if self.settings.answer_all else topic
         for name, profile in ((TRAJECTORY, qos.INPUT), (CHUNK, qos.NEWEST)):
             give = partial(self._take_trajectory, topic=name)
-            yield Topic.whole(name, JointTrajectory, give, profile)
+            kind = JointTrajectory
+            yield Topic(name, kind, give, profile, is_sample=False, unpack=bytes)
 
     # Parameters and the robot
 
@@ -366,8 +367,8 @@ class HodynNode(StreamNode[NodeSettings]):
 
         def change(robot: Robot) -> None:
             law = law_from(request.joint, request.names, request.values, robot.model)
-            others = [item for item in self.settings.friction if item[0] != request.joint]
-            self.parameters.override(friction=(*others, *law))
+            start = f'friction.{request.joint}.'
+            self.parameters.override(start, {start + name: law[name] for name in law})
 
         return self._pass_over('set_friction', change, request, response)
 

@@ -62,10 +62,9 @@ from hodyn_ros.ros.base.motor_messages import (
     stiffness_from_message,
 )
 from hodyn_ros.streams.joining import plan_from_state
-from hodyn_ros.streams.measured import TURN
 from hodyn_ros.streams.motion_stream import CHUNK_STEP, Plan, Task
 from hodyn_ros.streams.robot_in_use import Robot, ready
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds, nearest_turn
 from hodyn_ros.trajectory.motion import BLOCK, PiecewiseMotion
 from hodyn_ros.trajectory.planning import (
     MotionPlan,
@@ -270,11 +269,10 @@ def in_nearest_turn(model: RobotModel, motion: Array, waypoints: Waypoints) -> A
     -------
     ndarray, shape (5, n)
     """
-    motion, kinds = motion.copy(), dict(zip(model.joint_names, model.joint_types))
-    for name, first in zip(waypoints.joint_names, waypoints.positions[0]):
-        if kinds.get(name) == 'continuous':
-            j = model.joint_names.index(name)
-            motion[0, j] += TURN * np.round((first - motion[0, j]) / TURN)
+    motion, first = motion.copy(), dict(zip(waypoints.joint_names, waypoints.positions[0]))
+    near = [first.get(*item) for item in zip(model.joint_names, motion[0])]
+    is_continuous = np.array(model.joint_types) == 'continuous'
+    motion[0] = nearest_turn(motion[0], np.array(near), is_continuous)
     return motion
 
 
