@@ -23,13 +23,14 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ControlError, HodynError, MotionError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.violations import find_violations
-from hodyn_ros.streams.inputs import (
+from hodyn_ros.streams.loop_inputs import (
     ELASTIC_STATE,
     HOLD,
     LATE,
     RESET,
     RESET_TIME,
     Measured,
+    Pace,
     References,
     Stamps,
 )
@@ -41,20 +42,21 @@ from hodyn_ros.streams.motion_stream import (
     Plan,
     TrajectoryPlanner,
 )
-from hodyn_ros.streams.pace import Pace
 from hodyn_ros.streams.preparation import Host, RobotPreparation
-from hodyn_ros.streams.requests import report_plan, request_of
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.received import report_plan, request_of
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, State, at_rest, check_age
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
-    from hodyn_ros.streams.laws import Laws
+    from hodyn_ros.streams.loop_laws import Laws
 
 MakeLaws = Callable[[Host, Robot, Any], 'Laws']
 """Makes what controls a robot by settings; HodynError if nothing can."""
 
 
+# Of measurements; estimating laws alone use the last one, and no velocities.
+_FIELDS = 'position', 'velocity', 'motor_position', 'motor_velocity', 'spring_torque'
 _SUSPENDED = 'The robot gets no commands, so that its brakes close: '
 
 
@@ -439,19 +441,17 @@ class ControlLoop:
     def _rows(self, given: Mapping[str, Array]) -> Array:
         """Positions and velocities of links and motors; as a fifth row the used spring torques."""
         laws, settings = self.ready(), self._host.settings
-        estimates = laws.controller.estimates
-        fields = {'position': True, 'velocity': not estimates}
-        fields |= {f'motor_{field}': needed for field, needed in fields.items()}
-        if estimates and settings.torque_sensors:
-            fields['spring_torque'] = True
+        estimates, fields = laws.controller.estimates, list(_FIELDS)
+        if not (estimates and settings.torque_sensors):
+            fields.remove('spring_torque')
         rows = np.full((len(fields), laws.robot.model.n_joints), np.nan)
-        for row, (field, is_needed) in zip(rows, fields.items()):
+        for row, field in zip(rows, fields):
             if field not in given:
-                if is_needed:
-                    raise MotionError(
-                        f'{ELASTIC_STATE}: {field} is empty, but the law needs it.'
-                    )
-                continue
+                if 'velocity' in field and estimates:
+                    continue
+                raise MotionError(
+                    f'{ELASTIC_STATE}: {field} is empty, but the law needs it.'
+                )
             row[:] = given[field]
             bad = np.flatnonzero(~np.isfinite(row))
             if len(bad):

@@ -27,7 +27,7 @@ from hodyn_ros.ros.base.parameters import (
     family,
     group,
 )
-from hodyn_ros.streams.robot import actuator_problems, by_joint
+from hodyn_ros.streams.robot_in_use import actuator_problems, by_joint
 
 _LIMIT_UNITS = {
     'acceleration': 'rad/s^2 or m/s^2',

@@ -394,7 +394,7 @@ def _known(kind: type[Any], names: Iterable[str]) -> tuple[dict[str, Entry], lis
     return known, problems
 
 
-def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -> S:
+def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
     """Settings from values of parameters; those that are left out have their defaults.
 
     Parameters
@@ -404,8 +404,6 @@ def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -
         with values together.
     values : mapping of str to object
         By names; those that the table does not have are left alone.
-    **overridden
-        Fields in place of those of the parameters.
 
     Returns
     -------
@@ -424,8 +422,6 @@ def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -
             problems.append(f'Parameter {name} is {given}, expected {expected}.')
     if not problems:
         settings = _filled(kind, values, '')
-        if overridden:
-            settings = replace(settings, **overridden)  # type: ignore[type-var]
         problems = getattr(settings, 'contradictions', list)()
     if problems:
         raise ValueError(' '.join(problems))
@@ -527,7 +523,6 @@ class Parameters(Generic[S]):
         self.settings: S = make_settings(kind, self.given)
         known, _ = _known(kind, self.given)
         self._names = {*known}
-        self._overridden: dict[str, Any] = {}
         self._values = {name: x for name, x in self.given.items() if name in known}
         for name, item in known.items():
             value = self.given.get(name, item.default)
@@ -587,31 +582,29 @@ class Parameters(Generic[S]):
             self._values = values
             self._use(self._made(values))
 
-    def override(self, **fields: Any) -> None:
-        """Have fields of the settings differ from the parameters from now on.
+    def override(self, start: str, values: Mapping[str, Any]) -> None:
+        """Have other values than those of the parameters of a family from now on.
 
         Parameters
         ----------
-        **fields
-            Values by the names of fields.
+        start : str
+            Of the names of those whose values are dropped.
+        values : mapping of str to object
+            In their place, by names.
 
         Raises
         ------
         ValueError
             If they cannot be used.
         """
-        before = self._overridden
-        self._overridden = {**before, **fields}
-        try:
-            settings = self._made(self._values)
-            self._check_further(settings)
-        except ValueError:
-            self._overridden = before
-            raise
+        kept = {name: x for name, x in self._values.items() if not name.startswith(start)}
+        settings = self._made({**kept, **values})
+        self._check_further(settings)
+        self._values = {**kept, **values}
         self._use(settings)
 
     def _made(self, values: Mapping[str, Any]) -> S:
-        return make_settings(self._kind, values, **self._overridden)
+        return make_settings(self._kind, values)
 
     def _use(self, settings: S) -> None:
         before, self.settings = self.settings, settings

@@ -20,7 +20,7 @@ from hodyn_ros.ros.base.parameters import (
     entry,
     same,
 )
-from hodyn_ros.streams.inputs import HOLD
+from hodyn_ros.streams.loop_inputs import HOLD
 from hodyn_ros.typing import Array
 
 _same = partial(same, NodeSettings, read_only=True)

@@ -220,15 +220,13 @@ def model_settings(settings: Any) -> tuple[Any, ...]:
     return *links, settings.gravity, settings.allow_impossible_inertia, settings.loops
 
 
-def robot_of(
-    description: str, settings: Any, payloads: tuple[Payload, ...] = ()
-) -> Robot | None:
+def robot_of(description: str, settings: Any, payloads: tuple[Payload, ...] = ()) -> Robot:
     """Robot of a description, without kernels; the latest `REMEMBERED` models are kept.
 
     Parameters
     ----------
     description : str
-        URDF that the node uses; empty: there is none.
+        URDF that the node uses.
     settings : object
         Parameters of a node: `base_link`, `tip_link`, `gravity`, `allow_impossible_inertia`,
         `loops`, `actuators`, `command`, `friction_laws()`, `limits_of(model)` and `shares()`.
@@ -237,10 +235,8 @@ def robot_of(
 
     Returns
     -------
-    Robot or None
+    Robot
     """
-    if not description:
-        return None
     model = _assembled(description, *model_settings(settings))
     return made_robot(description, model, settings, payloads)
 
@@ -278,8 +274,9 @@ def made_robot(
     model = _changed(model, payloads, tuple(settings.friction_laws().items()))
     command = settings.command
     sent = _sent(model, command.effort == 'without_gravity', not command.friction)
-    drives = drives_of(model, settings.actuators)
-    if drives is not None:
+    drives = None
+    if settings.actuators:
+        drives = drives_of(model, settings.actuators)
         left = with_margins(drives.limits, settings.shares())
         drives = drives._replace(limits=left)
     return Robot(
@@ -390,10 +387,8 @@ def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
     return []
 
 
-def drives_of(
-    model: RobotModel, values: Sequence[tuple[str, str, Any]]
-) -> RobotDrives | None:
-    """Actuators of a model.
+def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> RobotDrives:
+    """Actuators of a model; joints of which nothing is said are rigid.
 
     Parameters
     ----------
@@ -403,16 +398,13 @@ def drives_of(
 
     Returns
     -------
-    RobotDrives or None
-        None if nothing is said of them.
+    RobotDrives
 
     Raises
     ------
     HodynError
         If they do not fit, or a joint of variable stiffness has no stiffness.
     """
-    if not values:
-        return None
     config = by_joint(values)
     actuators = actuators_from_config(model, config)
     stiffness = {}
