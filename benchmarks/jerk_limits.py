@@ -58,9 +58,8 @@ BISECTIONS, SMALLEST_SHARE = 6, 1e-2
 
 def iiwa() -> Robot:
     """Give the iiwa 14."""
-    return described(
-        'iiwa 14', 'iiwa14.urdf', ACCELERATION, JERK_BY_ACCELERATION * ACCELERATION
-    )
+    jerk = JERK_BY_ACCELERATION * ACCELERATION
+    return described('iiwa 14', 'iiwa14.urdf', ACCELERATION, jerk)
 
 
 class Size(NamedTuple):
@@ -206,8 +205,7 @@ def table(robot: Robot, size: Size) -> Table:
         say(f'{robot.name}: {name}')
         timed = [law.solve(path) for path in curves]
         runs = [(given[0], follow(robot, plant, *given)) for given in timed]
-        effort = robot.model.limits.effort
-        found[name] = np.array([measures(*run, effort) for run in runs])
+        found[name] = np.array([measures(*run, robot.model.limits.effort) for run in runs])
     first, rows = next(iter(found.values())), []
     for name, values in found.items():
         medians, ratios = np.median(values, axis=0), np.median(values / first, axis=0)
