@@ -35,7 +35,7 @@ from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.checks import checked_number, finite_array, first_not_finite, set_checked
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 from hodyn_ros.model.friction import FrictionLaw, JointFriction
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Indices
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -44,7 +44,15 @@ _ANGULAR_AND_LINEAR = (('N m/rad', 'N/m'), ('kg m^2', 'kg'), ('N m', 'N'), ('rad
 
 
 class Motors(NamedTuple):
-    """Motion and torque of the m motors of one joint."""
+    """Motion and torque of the m motors of one joint.
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import SeriesElastic
+    >>> position, torque = SeriesElastic(1000.0, 0.1).motors([0.3, 0.0, 0.0], [20.0, 5.0, 0.0])
+    >>> position.round(3), torque
+    (array([[0.32 , 0.005, 0.   ]]), array([[20.]]))
+    """
 
     position: Array
     """Series of the positions, shape (..., m, R) [rad] or [m]."""
@@ -67,6 +75,14 @@ class Actuator:
         Of a linear spring [N m/rad] or [N/m]; infinite for all others.
     damping : float
         Of a damper beside it [N m s/rad] or [N s/m].
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import RigidDrive, SeriesElastic
+    >>> rigid, elastic = RigidDrive(0.1), SeriesElastic(1000.0, 0.1)
+    >>> motors = [drive.motors([0.3, 0.0, 0.0], [20.0, 0.0, 0.0]) for drive in (rigid, elastic)]
+    >>> [float(motor.position[0, 0]) for motor in motors]
+    [0.3, 0.32]
     """
 
     motor_suffixes: tuple[str, ...] = ('',)
@@ -170,6 +186,14 @@ class RigidDrive(Actuator):
         [kg m^2] or [kg], not negative.
     friction : FrictionLaw, optional
         Friction of the motor, beside that of the model, which is part of Q.
+
+    Examples
+    --------
+    >>> from hodyn_ros import friction
+    >>> from hodyn_ros.actuators import RigidDrive
+    >>> drive = RigidDrive(motor_inertia=0.5, friction=friction.Viscous(2.0))
+    >>> drive.motors([0.1, 1.0, 3.0], [10.0]).torque
+    array([[13.5]])
     """
 
     motor_inertia: float = 0.0
@@ -199,6 +223,15 @@ class SeriesElastic(Actuator):
         slow motion, which changes little within D / k, see the module.
     friction : FrictionLaw, optional
         Friction of the motor, in terms of its velocity behind the gear.
+
+    Examples
+    --------
+    The motor is ahead of the joint by torque over stiffness:
+
+    >>> from hodyn_ros.actuators import SeriesElastic
+    >>> drive = SeriesElastic(1000.0, motor_inertia=0.1)
+    >>> drive.motors([0.3, 0.0, 0.0], [20.0, 0.0, 0.0]).position
+    array([[0.32, 0.  , 0.  ]])
     """
 
     spring: Spring
@@ -253,13 +286,21 @@ class VariableStiffness(Actuator):
         stands for both.
     friction : FrictionLaw or pair of them, optional
         Friction of each motor in terms of its velocity; one law stands for both.
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import VariableStiffness, vsa_model
+    >>> drive = VariableStiffness(vsa_model('qbmove', a=7.0, k=0.02), motor_inertia=0.01)
+    >>> position, _ = drive.motors([0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [6.0, 0.0, 0.0])
+    >>> position[:, 0].round(3)
+    array([ 0.602, -0.412])
     """
 
     model: VsaModel
     motor_inertia: float | tuple[float, float]
     friction: FrictionLaw | tuple[FrictionLaw | None, FrictionLaw | None] | None = None
 
-    motor_suffixes = ('_motor1', '_motor2')
+    motor_suffixes: tuple[str, ...] = ('_motor1', '_motor2')
     needs_stiffness = True
 
     def __post_init__(self) -> None:
@@ -362,16 +403,16 @@ class DriveArrays:
     ) -> None:
         self._actuators, self._model = actuators, model
         counts = [len(x.motor_inertias) for x in actuators]
-        self.joint_of_motor = np.repeat(np.arange(len(counts)), counts)
+        self.joint_of_motor: Indices = np.repeat(np.arange(len(counts)), counts)
         self.joint_of_motor.setflags(write=False)
-        self.inertia = np.array([*chain(*(x.motor_inertias for x in actuators))])
-        self.stiffness = np.array([x.stiffness for x in actuators])
-        self.damping = np.array([x.damping for x in actuators])
-        self.variable = [j for j, x in enumerate(actuators) if x.needs_stiffness]
-        self.is_elastic = not all(isinstance(x, RigidDrive) for x in actuators)
+        self.inertia: Array = np.array([*chain(*(x.motor_inertias for x in actuators))])
+        self.stiffness: Array = np.array([x.stiffness for x in actuators])
+        self.damping: Array = np.array([x.damping for x in actuators])
+        self.variable: list[int] = [j for j, x in enumerate(actuators) if x.needs_stiffness]
+        self.is_elastic: bool = not all(isinstance(x, RigidDrive) for x in actuators)
         laws = enumerate(chain(*(x.friction_laws for x in actuators)))
         friction = {motor: law for motor, law in laws if law is not None}
-        self.friction = JointFriction(friction) if friction else None
+        self.friction: JointFriction | None = JointFriction(friction) if friction else None
         blocks = [(*(*x.motor_inertias, 0.0)[:2], *x.law) for x in actuators]
         starts = (np.cumsum([0, *sizes])[:-1] for sizes in (counts, map(len, blocks)))
         self._places = np.stack((np.arange(len(counts)), *starts), axis=-1)

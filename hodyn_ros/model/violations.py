@@ -74,7 +74,18 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """One quantity of m joints or motors along a motion of N samples, beside its limits."""
+    """One quantity of m joints or motors along a motion of N samples, beside its limits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import Along, limited
+    >>> along = Along(np.zeros((1, 3, 2)), np.array([[[60.0, 10.0]]]))
+    >>> found = {q.name: q for q in limited(RobotModel.from_urdf('two_link'), along)}
+    >>> found['effort'].owners, found['effort'].upper, found['effort'].peaks.round(2)
+    (('shoulder', 'elbow'), array([80., 30.]), array([0.75, 0.33]))
+    """
 
     name: str
     """As in `Violation`; empty if it cannot have limits."""
@@ -273,20 +284,25 @@ class LimitedJoints:
     """
 
     def __init__(self, model: Mechanism, limits: MotionLimits) -> None:
-        self._model, self.names, self.limits = model, model.joint_names, limits
+        self._model = model
+        self.names: tuple[str, ...] = model.joint_names
+        self.limits: MotionLimits = limits
         tree = self._tree = model.tree
         known = {**tree.follower_limits}
         if model.closure is not None:
             for j in model.closure.dependent:
                 own = (float(getattr(tree.limits, what)[j]) for what in Limits._fields)
                 known[tree.joint_names[j]] = Limits(*own)
-        self.moved = [
+        self.moved: list[int] = [
             body
             for body, name in enumerate(tree.body_names)
             if name in known and not self._is_implied(body, known[name])
         ]
         linear = [kind == 'prismatic' for kind in model.joint_types]
-        self.is_linear = (*linear, *(not tree.X[body][:3].any() for body in self.moved))
+        self.is_linear: tuple[bool, ...] = (
+            *linear,
+            *(not tree.X[body][:3].any() for body in self.moved),
+        )
         for name in (tree.body_names[body] for body in self.moved):
             others = known[name]._replace(effort=np.inf)
             self.names += (name,)

@@ -186,6 +186,17 @@ def view(
         If the description cannot be read.
     ResourceError
         If Rerun is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.files import Samples, compute
+    >>> from hodyn_ros.plotting import view
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> samples = Samples(model.joint_names, [0.0, 0.5, 1.0], np.zeros((3, 5, 2)))
+    >>> scene = view(model, compute(model, samples))
+    >>> scene.save('motion.rrd')
     """
     scene = Scene(model, limits, motor_limits=motor_limits, description=description)
     if not isinstance(results, Mapping):
@@ -229,7 +240,8 @@ class Scene:
         is_live: bool = False,
     ) -> None:
         rr = view_library()
-        self.model, self.recording = model, rr.RecordingStream('hodyn')
+        self.model: RobotModel = model
+        self.recording: Any = rr.RecordingStream('hodyn')
         self.recording.log('/', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
         self._beside = partial(limited, model, limits=limits, motor_limits=motor_limits)
         self._visuals, self._is_live = _visuals(model, description), is_live

@@ -1,7 +1,7 @@
 """Limited quantities of a motion at samples, as functions of the rate at which it is played.
 
 At the rate s = 1 / c the k-th derivative of a motion takes the factor s^k, and that of its efforts
-is s^m G_m + s^(m+2) D_m: gravity with wrenches, and the motion. See doc/time_scaling.rst.
+is s^m G_m + s^(m+2) D_m: gravity with wrenches, and the motion. See doc/trajectories.rst.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class Played:
             )
         joints, N = robot.joints, len(motion)
         self._robot, self._motion, self._of_all = robot, motion, joints.motion(motion)
-        self._wrenches, self.times = wrenches, times
+        self._wrenches = wrenches
+        self.times: Array | None = times
         places, known = self._of_all[:, 0], joints.limits
         for worst in worst_violations('position', joints.names, places, *known[:2]):
             raise out_of_range(worst, None if times is None else times[worst.sample])

@@ -64,7 +64,19 @@ _MOST_THREADS = 4
 
 
 class Smoothed(NamedTuple):
-    """Motion of n components at N samples, K = highest_derivative + 1."""
+    """Motion of n components at N samples, K = highest_derivative + 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import smooth
+    >>> times = 4_000_000 * np.arange(500)
+    >>> values = np.sin(3e-9 * times)[:, None] + 1e-5 * np.cos(np.arange(500) ** 2)[:, None]
+    >>> found = smooth(times, values, highest_derivative=1, noise=1e-5)
+    >>> found.motion[250].round(2), bool(found.std[250, 1, 0] < 1e-3)
+    (array([[ 0.14],
+           [-2.97]]), True)
+    """
 
     motion: Array
     """Values and their derivatives, shape (N, K, n) [unit/s^k]."""
@@ -117,6 +129,19 @@ class Smoother:
     ------
     MotionError
         If an argument cannot be used.
+
+    Examples
+    --------
+    A long recording is smoothed block by block, in little memory:
+
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import Smoother
+    >>> times = 4_000_000 * np.arange(500)
+    >>> values = np.sin(3e-9 * times)[:, None] + 1e-5 * np.cos(np.arange(500) ** 2)[:, None]
+    >>> smoother = Smoother(times, values, highest_derivative=1, noise=1e-5)
+    >>> fastest = max(abs(block.motion[:, 1]).max() for block in smoother.blocks())
+    >>> round(float(fastest), 2)
+    3.0
     """
 
     def __init__(
@@ -151,7 +176,7 @@ class Smoother:
         measured -= self._origin
         self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
         digits = np.sqrt(12.0 * rounding.variance)
-        self.outliers = sum(self._pool.map(_replace_outliers, measured.T, digits))
+        self.outliers: int = sum(self._pool.map(_replace_outliers, measured.T, digits))
 
         self._period = period = (
             float(np.median(1e-9 * np.diff(stamps))) if len(stamps) > 1 else 1.0
@@ -168,7 +193,7 @@ class Smoother:
         self._bins = _Bins(stamps, period)
         recording = _Recording(measured, steps, period, cutoffs, matrices, self._bins)
         moved = self._bins.sums(np.concatenate([np.ones((1, n)), changes != 0.0]))
-        self.correlation = self._correlations(recording, moved, rounding)
+        self.correlation: Array = self._correlations(recording, moved, rounding)
         self._filters = [
             _Filters(recording, np.flatnonzero(self.correlation == value), float(value))
             for value in np.unique(self.correlation)
@@ -191,7 +216,7 @@ class Smoother:
             filters.weights = filters.padded(found.weights)
             filters.variances = filters.padded(found.variances)
         self._offset = found.offset
-        self.noise = np.sqrt(np.average(found.noise, axis=0, weights=counts))
+        self.noise: Array = np.sqrt(np.average(found.noise, axis=0, weights=counts))
 
     def blocks(self) -> Iterator[Smoothed]:
         """Yield the estimates of consecutive samples; memory does not grow with their number.
