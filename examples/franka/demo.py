@@ -172,11 +172,16 @@ def main() -> int:
     fast, kept, smooth = motions()
     surprises, outcomes = [], {}
     with robot(options.server) as arm:
-        print('\nAs fast as velocity, acceleration, jerk and torque allow; torque rate:')
-        for motion in (fast, kept):
-            outcomes[motion.name] = outcome = run(arm, motion.exactly())
-            surprises += [outcome] * (not as_foretold(outcome))
-            write(FOLDER / f'{motion.file}.csv', joints, outcome)
+        print(
+            f'\nAs fast as velocity, acceleration, jerk and torque allow, also cut at {CUT:.0f} N m/s; '
+            'torque rate:'
+        )
+        for motion, cut in ((fast, np.inf), (fast, CUT), (kept, np.inf)):
+            outcome = run(arm, motion.exactly(), cut)
+            surprises += [outcome] * (not as_foretold(outcome, cut))
+            if np.isinf(cut):
+                outcomes[motion.name] = outcome
+                write(FOLDER / f'{motion.file}.csv', joints, outcome)
         print(f'\nFrom a source, torques also cut at {CUT:.0f} N m/s:')
         for commands, cut in sources(kept, smooth):
             outcome = run(arm, commands, cut)

@@ -265,7 +265,7 @@ class Mechanism:
             self,
             joint_names=tuple(self.joint_names[j] for j in joints),
             joint_types=tuple(self.joint_types[j] for j in joints),
-            limits=MotionLimits(*(values[joints] for values in self.limits)),
+            limits=MotionLimits(*(values[joints] for values in self.limits[:-1])),
             closure=closure,
         )
 

@@ -36,13 +36,14 @@ class StrictRobot:
         return self
 
     def read_once(self):
-        return SimpleNamespace(q=list(self.where), dq=[0.0] * 7)
+        errors = ['controller_torque_discontinuity'] * self.stops
+        return SimpleNamespace(q=list(self.where), dq=[0.0] * 7, current_errors=errors)
 
     def readOnce(self):  # noqa: N802
         if self.stops:
             raise ControlException(
                 'libfranka: Move command aborted: motion aborted by reflex! '
-                '["controller_torque_discontinuity"]'
+                '["joint_velocity_violation", "controller_torque_discontinuity"]'
             )
         return self.read_once(), None
 
