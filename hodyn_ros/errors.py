@@ -15,6 +15,17 @@ class HodynError(ValueError):
         What was given, what was expected, and what to do.
     **facts : object
         Become attributes of the error, for programs that act on them.
+
+    Examples
+    --------
+    All errors of this package are caught by this one; the message says what to do:
+
+    >>> from hodyn_ros import HodynError, RobotModel
+    >>> try:
+    ...     RobotModel.from_urdf('panda').link('gripper')
+    ... except HodynError as error:
+    ...     print(type(error).__name__, error, sep=': ')
+    ModelError: The model has no link 'gripper'; its links are panda_link0, ..., panda_link8.
     """
 
     def __init__(self, message: str, **facts: object) -> None:

@@ -173,8 +173,8 @@ def main() -> int:
     surprises, outcomes = [], {}
     with robot(options.server) as arm:
         print(
-            f'\nAs fast as velocity, acceleration, jerk and torque allow, also cut at {CUT:.0f} N m/s; '
-            'torque rate:'
+            '\nAs fast as velocity, acceleration, jerk and torque allow, also cut at '
+            f'{CUT:.0f} N m/s; torque rate:'
         )
         for motion, cut in ((fast, np.inf), (fast, CUT), (kept, np.inf)):
             outcome = run(arm, motion.exactly(), cut)

@@ -35,6 +35,15 @@ def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
     ------
     MotionError
         If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Examples
+    --------
+    Energy [J] and its rate [W]:
+
+    >>> from hodyn_ros import RobotModel, kinetic_energy
+    >>> motion = [[0.3, 1.0], [0.5, 0.2], [0.1, 0.4]]
+    >>> kinetic_energy(RobotModel.from_urdf('two_link'), motion).round(3)
+    array([0.561, 0.377])
     """
     return _energy(model, motion, KINETIC_ENERGY, 2)
 
@@ -60,6 +69,12 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
     ------
     MotionError
         See `kinetic_energy`.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, potential_energy
+    >>> potential_energy(RobotModel.from_urdf('two_link'), [[0.5, 0.0], [1.0, 0.0]]).round(2)
+    array([21.16, 38.74])
     """
     return _energy(model, motion, POTENTIAL_ENERGY, 1)
 

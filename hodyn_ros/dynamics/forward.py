@@ -93,6 +93,20 @@ def forward_dynamics(
     -----
     Source: recursion of the orders as in the module; articulated bodies, Featherstone 2008,
     section 7.3, with the time derivatives of Mueller and Kumar 2021 by Leibniz's rule.
+
+    Examples
+    --------
+    The accelerations without efforts, and the efforts of these accelerations:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, forward_dynamics, inverse_dynamics
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> state = [[0.3, 1.0], [0.5, 0.2]]
+    >>> acceleration = forward_dynamics(model, state, [[0.0, 0.0]])
+    >>> acceleration.round(2)
+    array([[-14.06,  19.15]])
+    >>> inverse_dynamics(model, [*state, *acceleration]).round(9) + 0.0
+    array([[0., 0.]])
     """
     if wrench is None and algorithm == 'auto':
         found = quick(model, FORWARD, effort, state, out)
@@ -136,7 +150,19 @@ def _request(model: RobotModel, algorithm: str, request: KernelRequest) -> Kerne
 
 
 class HybridDynamics(NamedTuple):
-    """Motion and efforts of all joints, of which one was given for each."""
+    """Motion and efforts of all joints, of which one was given for each.
+
+    Examples
+    --------
+    The shoulder is held, the elbow has no effort:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, hybrid_dynamics
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> found = hybrid_dynamics(model, np.zeros((3, 2)), np.zeros((1, 2)), ['shoulder'])
+    >>> found.motion[2].round(2) + 0.0, found.effort.round(2) + 0.0
+    (array([  0.  , -19.62]), array([[20.6,  0. ]]))
+    """
 
     motion: Array
     """Positions and derivatives, shape (..., K, n)."""
@@ -181,6 +207,18 @@ def hybrid_dynamics(
     Returns
     -------
     HybridDynamics
+
+    Examples
+    --------
+    The shoulder accelerates with 2 rad/s^2, the elbow has no effort:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, hybrid_dynamics
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> motion = [[0.0, 0.0], [0.0, 0.0], [2.0, np.nan]]
+    >>> found = hybrid_dynamics(model, motion, [[np.nan, 0.0]], ['shoulder'])
+    >>> found.motion[2].round(2), found.effort[0].round(2) + 0.0
+    (array([  2.  , -24.42]), array([23.54,  0.  ]))
     """
     listed = isinstance(prescribed, Iterable) and not isinstance(prescribed, str)
     if not listed or any(name not in model.joint_names for name in prescribed):

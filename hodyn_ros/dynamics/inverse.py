@@ -103,6 +103,18 @@ def inverse_dynamics(
     include the friction and armature of the model, if it has any. Source: Mueller 2021,
     "An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of Serial Manipulators
     using Spatial Representation of Twists", and the papers named in the formulations.
+
+    Examples
+    --------
+    Torques of an arm with 1 rad/s in both joints, and their first two derivatives:
+
+    >>> from hodyn_ros import RobotModel, inverse_dynamics
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> motion = [[0.0, 0.5], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    >>> inverse_dynamics(model, motion).round(3)
+    array([[ 41.937,   8.945],
+           [-11.249,  -8.792],
+           [-67.765, -34.772]])
     """
     # Types first: arrays compare element by element.
     plain = type(algorithm) is str and type(num_threads) is int
@@ -163,13 +175,36 @@ def chosen_algorithm(
     ------
     MotionError, WrenchError, HodynError
         As `inverse_dynamics`.
+
+    Examples
+    --------
+    Compiled code ends at K = 7:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.dynamics import chosen_algorithm
+    >>> chosen_algorithm(RobotModel.from_urdf('two_link'), np.zeros((8, 2)))
+    'nth_order'
     """
     samples = Arguments(model, motion, loads=loads_of(model, wrench))
     return _computation(model, algorithm, samples, 0).name
 
 
 class LinkMotionEfforts(NamedTuple):
-    """Joint efforts of a link motion, and the joint motion that they belong to."""
+    """Joint efforts of a link motion, and the joint motion that they belong to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics_from_link_motion
+    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> wanted = forward_kinematics(model, [[0.3, 1.0], [0.5, 0.0], [0.0, 0.0]])
+    >>> found = inverse_dynamics_from_link_motion(
+    ...     model, wanted, guess=[0.2, 0.8], task=('x', 'z')
+    ... )
+    >>> found.effort.round(2), found.motion[0].round(3)
+    (array([[35.43,  2.77]]), array([0.3, 1. ]))
+    """
 
     effort: Array
     """Efforts and derivatives, shape (..., K-2, n), as `inverse_dynamics` returns them."""
@@ -210,6 +245,21 @@ def inverse_dynamics_from_link_motion(
     Returns
     -------
     LinkMotionEfforts
+
+    Examples
+    --------
+    Torques of a tool that moves with 0.1 m/s along x of the base link:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics_from_link_motion
+    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> pose, _ = forward_kinematics(model, [[0.3, 1.0]])
+    >>> twist = [[0.0, 0.0, 0.0, 0.1, 0.0, 0.0], np.zeros(6)]
+    >>> task = {'guess': [0.2, 0.8], 'task': ('x', 'z')}
+    >>> inverse_dynamics_from_link_motion(
+    ...     model, (pose, twist), expressed_in='hybrid', **task
+    ... ).effort.round(2)
+    array([[35.49,  2.62]])
     """
     if isinstance(link_motion, (tuple, list)) and len(link_motion) == 2:
         shape = np.shape(link_motion[1])

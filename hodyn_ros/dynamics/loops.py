@@ -32,7 +32,17 @@ from hodyn_ros.typing import Array
 
 
 class LoopEfforts(NamedTuple):
-    """Efforts of a robot with closed loops, and what its loops carry."""
+    """Efforts of a robot with closed loops, and what its loops carry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.dynamics import loop_efforts
+    >>> found = loop_efforts(RobotModel.from_urdf('five_bar'), np.zeros((3, 2)))
+    >>> found.effort.round(3) + 0.0, found.wrenches['toe'].round(3) + 0.0
+    (array([[-0.088,  0.088]]), array([[ 0.   ,  0.   ,  0.   ,  0.198,  0.   , -0.098]]))
+    """
 
     effort: Array
     """Efforts of the independent joints and derivatives, shape (..., K-2, n)."""
@@ -72,6 +82,17 @@ def loop_efforts(
     Returns
     -------
     LoopEfforts
+
+    Examples
+    --------
+    The force in the bearing at the toe of a leg [N]:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.dynamics import loop_efforts
+    >>> model = RobotModel.from_urdf('five_bar')
+    >>> found = loop_efforts(model, [[0.2, -0.2], [5.0, -5.0], [0.0, 0.0]])
+    >>> found.effort.round(3), found.wrenches['toe'][0, 3:].round(3) + 0.0
+    (array([[-0.088,  0.088]]), array([ 0.203,  0.   , -0.092]))
     """
     closure = closure_of(model)
     given = checked_motion(model, motion)
@@ -132,6 +153,18 @@ def inter_body_wrenches(
     Notes
     -----
     Source: Mueller 2021, eq. (30), and Algorithm 3.
+
+    Examples
+    --------
+    Moment and force, in base link axes, that each joint transmits at rest:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.dynamics import inter_body_wrenches
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> inter_body_wrenches(model, np.zeros((3, 2)))[0].round(2) + 0.0
+    array([[  0.  , -44.14,   0.  ,   0.  ,   0.  ,  49.05],
+           [  0.  , -23.54,   0.  ,   0.  ,   0.  ,  19.62]])
     """
     if model.closure is None:
         return wrenches_in_tree(model, motion, wrench)
@@ -194,6 +227,20 @@ def distribute_efforts(
     Q_a = Q_0 + W^-1 G_a y with G_a^T W^-1 G_a y = Q - G_a^T Q_0, whose derivatives follow by
     Leibniz's rule with one factor. Source: Nakamura and Ghodoussi 1989, "Dynamics computation of
     closed-link robot mechanisms with nonredundant and redundant actuators".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, inverse_dynamics
+    >>> from hodyn_ros.dynamics import distribute_efforts
+    >>> model = RobotModel.from_urdf('five_bar')
+    >>> motion = np.array([[0.2, -0.1], [1.0, 0.0], [0.0, 0.0]])
+    >>> effort = inverse_dynamics(model, motion)
+    >>> effort.round(3)
+    array([[-0.086,  0.094]])
+    >>> motors = ['motor_front', 'motor_back', 'knee_front']
+    >>> distribute_efforts(model, motion, effort, motors).round(3)
+    array([[-0.053,  0.061,  0.062]])
     """
     given = checked_motion(model, motion)
     rows = _motors(model, actuated)

@@ -59,6 +59,15 @@ def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
     -----
     Source: Mueller and Kumar 2021, M = J^T M J, eq. (20), by Leibniz's rule; equal to (29)
     and (39).
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, mass_matrix
+    >>> M, Md = mass_matrix(RobotModel.from_urdf('two_link'), [[0.0, 0.5], [1.0, 1.0]])
+    >>> M.round(3), Md.round(3)
+    (array([[4.179, 1.114],
+           [1.114, 0.5  ]]), array([[-0.671, -0.336],
+           [-0.336,  0.   ]]))
     """
     return along(model, motion, MASS_MATRIX)
 
@@ -98,6 +107,20 @@ def coriolis_matrix(
     skew symmetric too, and it is what Pinocchio's `computeCoriolisMatrix` returns.
     Source: Mueller and Kumar 2021, eqs. (20), (22), (54), by Leibniz's rule; equal to (31)
     and (45).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, coriolis_matrix, mass_matrix
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> motion = [[0.3, 1.0], [0.5, 0.2]]
+    >>> C, _ = coriolis_matrix(model, [*motion, [0.0, 0.0]])
+    >>> C.round(3)
+    array([[-0.118, -0.412],
+           [ 0.295,  0.   ]])
+    >>> N = mass_matrix(model, motion)[1] - 2.0 * C
+    >>> bool(np.allclose(N, -N.T))
+    True
     """
     if not isinstance(skew_symmetric, (bool, np.bool_)):
         raise MotionError(
@@ -131,6 +154,15 @@ def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
     -----
     Source: Mueller and Kumar 2021, Q_grav = J^T M U G, eq. (25), by Leibniz's rule; equal to (36)
     and (52).
+
+    Examples
+    --------
+    Efforts against gravity and their rate, as the shoulder turns with 1 rad/s:
+
+    >>> from hodyn_ros import RobotModel, gravity_effort
+    >>> gravity_effort(RobotModel.from_urdf('two_link'), [[0.5, 0.0], [1.0, 0.0]]).round(2)
+    array([[ 38.74,   8.61],
+           [-21.16,  -4.7 ]])
     """
     return along(model, motion, WEIGHT)
 

@@ -35,7 +35,19 @@ from hodyn_ros.typing import Array
 
 
 class MovingBaseEfforts(NamedTuple):
-    """What a motion of joints and base needs."""
+    """What a motion of joints and base needs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, moving_base_inverse_dynamics
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> found = moving_base_inverse_dynamics(
+    ...     model, np.zeros((3, 2)), (np.eye(4), np.zeros((2, 6)))
+    ... )
+    >>> found.effort.round(2), found.base_wrench.round(2) + 0.0
+    (array([[44.14,  9.81]]), array([[  0.  , -44.14,   0.  ,   0.  ,   0.  ,  49.05]]))
+    """
 
     effort: Array
     """Joint efforts and derivatives, shape (..., K-2, n), as `inverse_dynamics` has them."""
@@ -45,7 +57,18 @@ class MovingBaseEfforts(NamedTuple):
 
 
 class FloatingBaseMotion(NamedTuple):
-    """What efforts do to joints and base."""
+    """What efforts do to joints and base.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, floating_base_forward_dynamics
+    >>> model = RobotModel.from_urdf('two_link').changed(M_base=np.diag([1.0, 1, 1, 20, 20, 20]))
+    >>> at_rest = np.eye(4), np.zeros((1, 6))
+    >>> found = floating_base_forward_dynamics(model, np.zeros((2, 2)), at_rest, [[5.0, 0.0]])
+    >>> found.acceleration.round(2), found.twist_rate.round(2) + 0.0
+    (array([[ 8.91, -8.67]]), array([[  0.  ,   5.  ,   0.  ,   0.  ,   0.  , -10.17]]))
+    """
 
     acceleration: Array
     """Joint accelerations and derivatives, shape (..., m, n), as of `forward_dynamics`."""
@@ -97,7 +120,19 @@ def moving_base_inverse_dynamics(
     -----
     The base wrench includes the inertia of the base link. Compiled code answers as soon as there
     is some, as in `forward_kinematics`. Source: Newton-Euler recursion from the proper
-    acceleration of the base, doc/moving_base.rst.
+    acceleration of the base, doc/dynamics.rst.
+
+    Examples
+    --------
+    A base that accelerates upwards with 1 m/s^2:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, moving_base_inverse_dynamics
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> base = np.eye(4), [np.zeros(6), [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]]
+    >>> found = moving_base_inverse_dynamics(model, np.zeros((3, 2)), base)
+    >>> found.effort.round(2), found.base_wrench.round(2) + 0.0
+    (array([[48.64, 10.81]]), array([[  0.  , -48.64,   0.  ,   0.  ,   0.  ,  54.05]]))
     """
     array = motion_array(model, motion)
     base = _body_twist(model, base, expressed_in, array.shape[-2] - 1)
@@ -168,6 +203,18 @@ def floating_base_forward_dynamics(
     they are too long to record.
     Source: as `forward_dynamics` with six rows more; what is solved for is the proper acceleration
     of the base, so that gravity enters only where it is turned into that of the twist.
+
+    Examples
+    --------
+    Without efforts the base falls, and the joints stay where they are:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, floating_base_forward_dynamics
+    >>> model = RobotModel.from_urdf('two_link').changed(M_base=np.diag([1.0, 1, 1, 20, 20, 20]))
+    >>> base, still = (np.eye(4), np.zeros((1, 6))), np.zeros((2, 2))
+    >>> found = floating_base_forward_dynamics(model, still, base, np.zeros((1, 2)))
+    >>> found.acceleration.round(6) + 0.0, found.twist_rate.round(6) + 0.0
+    (array([[0., 0.]]), array([[ 0.  ,  0.  ,  0.  ,  0.  ,  0.  , -9.81]]))
     """
     V, up = _body_twist(model, base, expressed_in, 1)
     asked = finite_array('effort', effort, MotionError)

@@ -59,6 +59,18 @@ def inverse_dynamics_derivatives(
     operations, from order 3 on for a robot with seven joints. Source: Singh, Russell and Wensing
     2022, "Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra",
     for those of Q; those of its time derivatives follow by Leibniz's rule.
+
+    Examples
+    --------
+    How the torques at rest change with the positions (K = 3, k = 0), in N m/rad:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, inverse_dynamics_derivatives
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> derivatives = inverse_dynamics_derivatives(model, [[0.5, 0.5], [0.0, 0.0], [0.0, 0.0]])
+    >>> derivatives.shape, derivatives[0, :, 0].round(2)
+    ((1, 2, 3, 2), array([[-24.72,  -8.25],
+           [ -8.25,  -8.25]]))
     """
     found: Array | None = quick(model, PARTIALS, motion) if wrench is None else None
     if found is not None:

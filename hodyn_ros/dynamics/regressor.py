@@ -29,7 +29,15 @@ BODY_PARAMETERS = ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 
 
 
 class BaseParameters(NamedTuple):
-    """Combinations of c parameters pi that determine the efforts, see `base_parameters`."""
+    """Combinations of c parameters pi that determine the efforts, see `base_parameters`.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, base_parameters
+    >>> found = base_parameters(RobotModel.from_urdf('two_link'))
+    >>> found.rank, found.mapping.shape, found.independent.shape
+    (6, (6, 20), (6,))
+    """
 
     rank: int
     """Number b of them."""
@@ -73,6 +81,18 @@ def regressor(model: RobotModel, motion: ArrayLike) -> Array:
     -----
     Source: Atkeson, An and Hollerbach 1986, "Estimation of inertial parameters of manipulator
     loads and links", by Leibniz's rule; see `engine.partials`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, inverse_dynamics, regressor
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> motion = [[0.3, 1.0], [0.5, 0.2], [0.1, 0.4]]
+    >>> Y = regressor(model, motion)
+    >>> Y.shape, (Y @ model.inertial_parameters).round(3)
+    ((1, 2, 20), array([[36.006,  3.059]]))
+    >>> inverse_dynamics(model, motion).round(3)
+    array([[36.006,  3.059]])
     """
     return along(model, motion, REGRESSOR)
 
@@ -114,6 +134,15 @@ def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array
     ------
     ModelError, MotionError
         If a term is unknown, or as `regressor` does.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, friction, joint_regressor
+    >>> motion = [[0.0, 0.0], [0.5, -0.2], [3.0, 4.0]]
+    >>> terms = [friction.Viscous(1.0), friction.Coulomb(1.0), 'armature']
+    >>> joint_regressor(RobotModel.from_urdf('two_link'), motion, terms)[0]
+    array([[ 0.5,  1. ,  3. ,  0. ,  0. ,  0. ],
+           [ 0. ,  0. ,  0. , -0.2, -1. ,  4. ]])
     """
     terms = _checked_terms(terms)
     samples = Arguments(model, motion)
@@ -148,6 +177,14 @@ def parameter_names(model: RobotModel, terms: Terms = ()) -> tuple[str, ...]:
     A joint and a quantity: 'joint2 mass', hx to hz for the first moments and ixx to izz of the
     body that it moves; then those of its terms, 'joint2 viscous', coulomb, offset, armature and so
     on. A `ModelError` is raised if a term is unknown.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, friction
+    >>> from hodyn_ros.dynamics import parameter_names
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> parameter_names(model, [friction.Viscous(1.0)])[:4], parameter_names(model)[-1]
+    (('shoulder mass', 'shoulder hx', 'shoulder hy', 'shoulder hz'), 'elbow izz')
     """
     kinds = [
         term if isinstance(term, str) else type(term).__name__.lower()
@@ -189,6 +226,18 @@ def base_parameters(
     -----
     Source: Gautier 1991, "Numerical calculation of the base inertial parameters of robots", by QR
     with column pivoting: Y P = Q [R_1, R_2], Z = R_1^-1 R_2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, base_parameters, inverse_dynamics, regressor
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> base = base_parameters(model)
+    >>> motion = [[0.3, 1.0], [0.5, 0.2], [0.1, 0.4]]
+    >>> columns = regressor(model, motion)[0][:, base.independent]
+    >>> effort = columns @ base.mapping @ model.inertial_parameters
+    >>> base.rank, bool(np.allclose(effort, inverse_dynamics(model, motion)))
+    (6, True)
     """
     from scipy.linalg import qr, solve_triangular
 

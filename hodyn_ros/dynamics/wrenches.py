@@ -57,6 +57,18 @@ class Wrench:
     ------
     WrenchError
         If a value is not finite, the last axis is not 6 or a choice is unknown.
+
+    Examples
+    --------
+    10 N that push down on the tool, in the axes of the base link:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, Wrench, inverse_dynamics
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> values = [[0.0, 0.0, 0.0, 0.0, 0.0, -10.0]]
+    >>> push = Wrench('tool', values, expressed_in='hybrid', acting='on_robot')
+    >>> inverse_dynamics(model, np.zeros((3, 2)), push).round(2)
+    array([[56.14, 14.81]])
     """
 
     link: str
@@ -196,6 +208,17 @@ def wrench_from_frame(values: Array, frame: Array) -> Array:
         (moment, force) in the axes and about the origin of the frame [N m], [N], or derivatives.
     frame : ndarray, shape (4, 4)
         Pose of the frame.
+
+    Examples
+    --------
+    10 N along z, measured by a sensor 0.2 m away along x:
+
+    >>> import numpy as np
+    >>> from hodyn_ros.dynamics import wrench_from_frame
+    >>> frame = np.eye(4)
+    >>> frame[0, 3] = 0.2
+    >>> wrench_from_frame(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 10.0]), frame)
+    array([ 0., -2.,  0.,  0.,  0., 10.])
     """
     transformed: Array = values @ se3.Ad(se3.inverse(frame))
     return transformed
@@ -232,6 +255,16 @@ def tool_weight(
     ndarray, shape (..., K + 1, 6)
         Entry m is the m-th time derivative of the coordinates (moment, force) of the wrench that
         gravity exerts on the tool [N m/s^m], [N/s^m].
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, forward_kinematics
+    >>> from hodyn_ros.dynamics import tool_weight
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> pose, twist = forward_kinematics(model, [[0.0, 0.0], [1.0, 0.0]], 'tool')
+    >>> tool_weight(pose, twist, model.gravity, 2.0, [0.1, 0.0, 0.0]).round(2) + 0.0
+    array([[  0.  ,   1.96,   0.  ,   0.  ,   0.  , -19.62],
+           [  0.  ,   0.  ,   0.  , -19.62,   0.  ,   0.  ]])
     """
     g, c = (np.asarray(vector, dtype=np.float64) for vector in (gravity, center_of_mass))
     if expressed_in == 'body':

@@ -4,7 +4,7 @@ Every body has a frame whose z axis is its joint axis; derivatives are those of 
 it, D = d/dt of what stands in the array. For an effort with r derivatives a body carries its
 angular velocity w, with derivatives up to the order r + 1, the acceleration a of its origin and
 the matrix B = w w^T - w^2 1 + [dw], up to the order r. The acceleration -g of the base stands for
-gravity. The equations are on the page `doc/formulations/body_fixed.rst`.
+gravity. The equations are on the page `doc/formulations/index.rst`.
 
 All steps work with whatever adds, subtracts and multiplies: numbers, arrays, or the scalars of
 `program.Recorder`. What changes with time is a `Jet` of these: all derivatives come from formulas

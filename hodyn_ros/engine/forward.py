@@ -19,7 +19,7 @@ c, known, plus x q'', and the load M^A (w', a) + p, its k-th derivatives are
 
 where turning a load of order k takes the true loads of lower orders, too.
 
-Source: doc/forward_dynamics.rst; M = L^T D L, Featherstone 2008, section 6.5, articulated bodies,
+Source: doc/dynamics.rst; M = L^T D L, Featherstone 2008, section 6.5, articulated bodies,
 section 7.3.
 """
 

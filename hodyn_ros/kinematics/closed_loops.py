@@ -63,6 +63,18 @@ def complete_motion(model: Mechanism, motion: ArrayLike) -> Array:
     -----
     Dependent joints are on the branch that the start of the loops belongs to, followed along the
     straight way of the independent joints from there.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.kinematics import complete_motion
+    >>> model = RobotModel.from_urdf('five_bar')
+    >>> motion = complete_motion(model, [[0.1, -0.1], [1.0, 0.0]])
+    >>> model.closure.tree.joint_names
+    ('motor_front', 'knee_front', 'motor_back', 'knee_back')
+    >>> motion.round(3)
+    array([[ 0.1  , -0.103, -0.1  ,  0.103],
+           [ 1.   , -0.529,  0.   ,  0.529]])
     """
     closure_of(model)
     array = checked_motion(model, motion, 1)

@@ -20,7 +20,16 @@ from hodyn_ros.typing import Array
 
 
 class LinkMotion(NamedTuple):
-    """Motion of a link."""
+    """Motion of a link.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, forward_kinematics
+    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> motion = forward_kinematics(model, [[0.0, 0.0], [1.0, 0.0]], expressed_in='hybrid')
+    >>> motion.pose[:3, 3], motion.twist.round(3) + 0.0
+    (array([1.2, 0. , 0. ]), array([[ 0. , -1. ,  0. ,  0. ,  0. ,  1.2]]))
+    """
 
     pose: Array
     """Pose of the link in the base link, shape (..., 4, 4)."""
@@ -66,6 +75,15 @@ def forward_kinematics(
 
     Gravity has no part in it: the base does not accelerate. Source: Kumar and Mueller
     2021, section II-A; conversions between expressions by the product rule.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, forward_kinematics
+    >>> model = RobotModel.from_urdf('panda')
+    >>> motion = [[0.0, -0.3, 0.0, -1.7, 0.0, 1.7, 0.0], [0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
+    >>> pose, twist = forward_kinematics(model, motion, 'panda_link8', 'hybrid')
+    >>> pose[:3, 3].round(3), twist[0].round(3) + 0.0
+    (array([0.466, 0.   , 0.73 ]), array([0.   , 0.   , 0.5  , 0.   , 0.233, 0.   ]))
     """
     found = quick(model, (LINK, link, expressed_in), motion)
     if found is not None:

@@ -81,6 +81,21 @@ class InverseKinematicsOptions:
     length : float, optional
         Characteristic length [m] that makes errors and Jacobians dimensionless, by default the sum
         of the distances between successive joints up to the link.
+
+    Examples
+    --------
+    The elbow of this arm ends at 2.8 rad, which is to be ignored:
+
+    >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_kinematics
+    >>> from hodyn_ros.kinematics import InverseKinematicsOptions
+    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> wanted = forward_kinematics(model, [[0.4, 2.9]])
+    >>> options = InverseKinematicsOptions(limits=False)
+    >>> found = inverse_kinematics(
+    ...     model, wanted, guess=[0.3, 2.5], task=('x', 'z'), options=options
+    ... )
+    >>> found.motion.round(3)
+    array([[0.4, 2.9]])
     """
 
     limits: bool = True
@@ -104,6 +119,18 @@ class InverseKinematicsSolution(NamedTuple):
     """Joint motion that produces a link motion, and how well it is determined.
 
     The leading axes are those of the link motion.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_kinematics
+    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> wanted = forward_kinematics(model, [[0.3, 1.0], [0.5, 0.0]])
+    >>> found = inverse_kinematics(model, wanted, guess=[0.2, 0.8], task=('x', 'z'))
+    >>> found.motion.round(3) + 0.0
+    array([[0.3, 1. ],
+           [0.5, 0. ]])
+    >>> print(f'{found.residual < 1e-10} {found.manipulability:.3f}')
+    True 0.205
     """
 
     motion: Array
@@ -189,6 +216,23 @@ def inverse_kinematics(
     A task without redundancy is solved exactly: Mueller 2021, Algorithm 2, with misprints
     corrected (see `hodyn_ros.kinematics.inverse`). Where a trajectory passes a sample with another
     solution nearby, close samples keep the iteration on the same branch.
+
+    Examples
+    --------
+    Joint positions, velocities and accelerations of a hand that moves with 0.1 m/s along x:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_kinematics
+    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> pose, _ = forward_kinematics(model, [[0.3, 1.0]])
+    >>> twist = [[0.0, 0.0, 0.0, 0.1, 0.0, 0.0], np.zeros(6)]
+    >>> found = inverse_kinematics(
+    ...     model, (pose, twist), expressed_in='hybrid', guess=[0.2, 0.8], task=('x', 'z')
+    ... )
+    >>> found.motion.round(3)
+    array([[ 0.3  ,  1.   ],
+           [ 0.045, -0.272],
+           [ 0.045, -0.082]])
     """
     options = InverseKinematicsOptions() if options is None else options
     problem = _checked_problem(

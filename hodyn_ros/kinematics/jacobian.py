@@ -56,6 +56,17 @@ def jacobian(
     The columns are the screws of the joints, Mueller 2021, eqs. (7)-(9). Calls are answered as
     those of `forward_kinematics`. J and its first derivative agree with Pinocchio's
     getFrameJacobian and getFrameJacobianTimeVariation in all three expressions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, jacobian
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> J, Jd = jacobian(model, [[0.0, np.pi / 2], [1.0, 0.0]], 'tool', 'hybrid')
+    >>> J[[3, 5]].round(3) + 0.0, Jd[[3, 5]].round(3) + 0.0
+    (array([[-0.5, -0.5],
+           [ 0.7,  0. ]]), array([[-0.7,  0. ],
+           [-0.5, -0.5]]))
     """
     found = quick(model, (JACOBIAN, link, expressed_in), motion)
     if found is not None:

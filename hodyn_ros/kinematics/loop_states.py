@@ -41,6 +41,18 @@ class CompletedJointState(NamedTuple):
     deviations : ndarray, shape (..., K, M)
         What was measured minus what the loops say, of each measured joint; positions of continuous
         joints to the nearest turn.
+
+    Examples
+    --------
+    A knee measured 0.002 rad beside the position that the motors give it:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.kinematics import complete_joint_state
+    >>> model = RobotModel.from_urdf('five_bar')
+    >>> measured = 'motor_front', 'motor_back', 'knee_front'
+    >>> state = complete_joint_state(model, measured, [[0.0, 0.0, 0.002]])
+    >>> state.deviations.round(4) + 0.0, state.motion.shape
+    (array([[0.   , 0.   , 0.002]]), (1, 4))
     """
 
     motion: Array
@@ -85,6 +97,17 @@ def complete_joint_state(
     MotionError
         If the values cannot be used, the measured joints do not determine the others, or the loops
         do not close there; the message names the sample and the joint.
+
+    Examples
+    --------
+    From the encoders of one leg to all joints:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.kinematics import complete_joint_state
+    >>> model = RobotModel.from_urdf('five_bar')
+    >>> state = complete_joint_state(model, ['motor_front', 'knee_front'], [[0.2, -0.1]])
+    >>> dict(zip(model.closure.tree.joint_names, state.motion[0].round(3).tolist()))
+    {'motor_front': 0.2, 'knee_front': -0.1, 'motor_back': 0.005, 'knee_back': 0.1}
     """
     closure = closure_of(model)
     known = closure.tree.joint_names
@@ -213,6 +236,14 @@ class LoopSingularity(NamedTuple):
         joints can move without it (first kind, type 1). None without a link.
     output_joint : ndarray of str, shape (...), optional
         Independent joint that moves the link least.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.kinematics import loop_singularity
+    >>> found = loop_singularity(RobotModel.from_urdf('five_bar'), [[0.0, 0.0]])
+    >>> print(f'{found.joint}: ratio {found.ratio:.3f}, {found.distance:.2f} rad away')
+    knee_front: ratio 0.577, inf rad away
     """
 
     ratio: Array
@@ -257,6 +288,18 @@ def loop_singularity(
     root of the distance, which therefore is s / (2 norm(grad s)) near there; where branches cross,
     it is twice that. Kinds: Gosselin and Angeles 1990, "Singularity Analysis of Closed-Loop
     Kinematic Chains".
+
+    Examples
+    --------
+    The ratio falls on the way to a singular position:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.kinematics import loop_singularity
+    >>> model = RobotModel.from_urdf('five_bar')
+    >>> positions = np.array([[[0.0, 0.0]], [[0.3, -0.3]], [[0.5, -0.5]]])
+    >>> loop_singularity(model, positions).ratio.round(3)
+    array([0.577, 0.544, 0.488])
     """
     closure = closure_of(model)
     array = checked_motion(model, motion, 1)[..., :1, :]

@@ -54,6 +54,20 @@ class JointTask:
     ------
     MotionError
         If the values or coefficients are not finite numbers.
+
+    Examples
+    --------
+    The third joint of the Panda stays where it is while the tip moves:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import JointTask, RobotModel, forward_kinematics, inverse_kinematics
+    >>> model = RobotModel.from_urdf('panda', tip_link='panda_link8')
+    >>> motion = np.array([[0.1, -0.4, 0.2, -2.0, 0.1, 1.8, 0.8], np.ones(7)])
+    >>> wanted = forward_kinematics(model, motion)
+    >>> fixed = JointTask('panda_joint3', [0.2, 0.0])
+    >>> found = inverse_kinematics(model, wanted, guess=motion[0], redundancy=fixed)
+    >>> found.motion[:, 2].round(3), found.motion[1].round(3)
+    (array([0.2, 0. ]), array([2.282, 1.099, 0.   , 0.989, 0.525, 1.046, 1.383]))
     """
 
     joints: str | Mapping[str, float]
@@ -103,6 +117,20 @@ class LeastNorm:
     -----
     The joint positions of this criterion depend on the path, not on the pose alone: the solution
     is that of a differential equation which starts at the first sample.
+
+    Examples
+    --------
+    The first joint of the Panda moves as little as the task lets it:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import LeastNorm, RobotModel, forward_kinematics, inverse_kinematics
+    >>> model = RobotModel.from_urdf('panda', tip_link='panda_link8')
+    >>> motion = np.array([[0.1, -0.4, 0.2, -2.0, 0.1, 1.8, 0.8], np.ones(7)])
+    >>> wanted = forward_kinematics(model, motion)
+    >>> stiff = LeastNorm(weights=[100.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    >>> found = inverse_kinematics(model, wanted, guess=motion[0], redundancy=stiff)
+    >>> found.motion[1].round(3)
+    array([0.016, 0.924, 1.768, 1.008, 1.364, 0.965, 0.706])
     """
 
     weights: ArrayLike | None = None

@@ -27,7 +27,18 @@ from hodyn_ros.typing import Array
 
 
 class FrictionLaw(ABC):
-    """A law of friction; derive from it for a law of one's own."""
+    """A law of friction; derive from it for a law of one's own.
+
+    Examples
+    --------
+    Laws add up, and give the derivatives of the effort with those of the velocity:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import friction
+    >>> law = friction.Viscous(0.5) + friction.Coulomb(2.0)
+    >>> law.effort(np.array([0.1, 1.0]))
+    array([2.05, 0.5 ])
+    """
 
     @abstractmethod
     def effort(self, velocity: Array) -> Array:
@@ -100,6 +111,13 @@ class Viscous(_NumberedLaw):
     ----------
     coefficient : float
         [N m s/rad] or [N s/m], not negative: that would drive the joint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import friction
+    >>> friction.Viscous(0.5).effort(np.array([0.1, 1.0]))
+    array([0.05, 0.5 ])
     """
 
     coefficient: float
@@ -125,6 +143,16 @@ class Coulomb(_NumberedLaw):
         Velocity at which 76 % of the level is reached [rad/s] or [m/s]. Zero is the sign function:
         its time derivatives are returned as zero, though the effort jumps at a reversal, where it
         has none. Where derivatives matter across reversals, smooth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import friction
+    >>> friction.Coulomb(2.0).effort(np.array([[0.1], [-0.1]]))
+    array([[ 2.],
+           [-2.]])
+    >>> friction.Coulomb(2.0, smoothing=0.1).effort(np.array([0.1, 1.0])).round(3)
+    array([1.523, 8.399])
     """
 
     level: float
@@ -157,6 +185,14 @@ class Stribeck(_NumberedLaw):
     smoothing : float
         As that of `Coulomb`. Without it, time derivatives of the sign are returned as zero; those
         of the exponential function are exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import friction
+    >>> friction.Stribeck(1.0, 0.05).effort(np.array([[0.01], [0.5]])).round(3)
+    array([[0.961],
+           [0.   ]])
     """
 
     level: float
@@ -190,6 +226,15 @@ class Sigmoid(_NumberedLaw):
         Steepness [s/rad] or [s/m].
     phi3 : float
         Velocity by which the curve is shifted [rad/s] or [m/s].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import friction
+    >>> friction.Sigmoid(0.5, 20.0, 0.04).effort(np.array([[-0.2], [0.0], [0.2]])).round(3)
+    array([[-0.325],
+           [ 0.   ],
+           [ 0.151]])
     """
 
     phi1: float
@@ -212,6 +257,13 @@ class Offset(_NumberedLaw):
     ----------
     value : float
         [N m] or [N]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import friction
+    >>> friction.Offset(0.3).effort(np.array([0.1, 1.0]))
+    array([0.3, 0. ])
     """
 
     value: float
@@ -348,6 +400,16 @@ def friction_from_config(
     ------
     ModelError
         If a key is unknown or lacking, or a value cannot be used. The message names the joint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, inverse_dynamics
+    >>> from hodyn_ros.model import friction_from_config
+    >>> laws = friction_from_config({'elbow': {'viscous': 0.8, 'coulomb': 1.5}})
+    >>> model = RobotModel.from_urdf('two_link', gravity=[0.0, 0.0, 0.0]).with_friction(laws)
+    >>> np.round(inverse_dynamics(model, [[0.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), 2)
+    array([[0. , 2.3]])
     """
     if not isinstance(config, Mapping):
         raise ModelError(f'friction is {config!r}, expected a table for each joint.')

@@ -21,7 +21,17 @@ SYMMETRY_TOLERANCE = 1e-9
 
 
 class Inertia(NamedTuple):
-    """Inertia of a rigid body; the tensor is about the centre of mass in body axes."""
+    """Inertia of a rigid body; the tensor is about the centre of mass in body axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import Inertia, RobotModel
+    >>> rod = Inertia(1.2, com=[0.25, 0.0, 0.0], inertia_com=np.diag([0.0, 0.025, 0.025]))
+    >>> arm = RobotModel.from_body_screws([[0, 0, 1, 0, 0, 0]], [np.eye(4)], inertias=[rod])
+    >>> np.round(arm.inertial_parameters, 3)
+    array([1.2, 0.3, 0. , 0. , 0. , 0. , 0. , 0.1, 0. , 0.1])
+    """
 
     mass: float
     """[kg]"""
@@ -32,7 +42,16 @@ class Inertia(NamedTuple):
 
 
 class Rotor(NamedTuple):
-    """A balanced rotor that moves a joint through a rigid gear, for `RobotModel.with_rotors`."""
+    """A balanced rotor that moves a joint through a rigid gear, for `RobotModel.with_rotors`.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.model import Rotor
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> model.with_rotors([Rotor('elbow', inertia=2e-5, ratio=100.0)]).body_names
+    ('shoulder', 'elbow', 'elbow_rotor')
+    """
 
     joint: str
     inertia: float

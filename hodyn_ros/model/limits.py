@@ -13,7 +13,19 @@ from hodyn_ros.typing import Array
 
 
 class Limits(NamedTuple):
-    """Limits of one joint; infinite where its description gives none."""
+    """Limits of one joint; infinite where its description gives none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.model import Inertia, Limits, RobotModel
+    >>> given = [Limits(-1.5, 1.5, velocity=2.0)]
+    >>> slide = RobotModel.from_body_screws(
+    ...     [[0, 0, 0, 1, 0, 0]], [np.eye(4)], limits=given, inertias=[Inertia(2.0)]
+    ... )
+    >>> slide.limits.velocity, slide.limits.effort
+    (array([2.]), array([inf]))
+    """
 
     lower: float = -np.inf
     """Lowest position [rad] or [m]."""
@@ -67,6 +79,15 @@ class MotionLimits(NamedTuple):
 
     A description holds all but efforts' derivatives, and before URDF 1.2 neither acceleration nor
     jerk.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> limits = RobotModel.from_urdf('two_link').limits
+    >>> limits.velocity, limits.effort_dot
+    (array([6., 6.]), array([inf, inf]))
+    >>> limits._replace(velocity=0.5 * limits.velocity).velocity
+    array([3., 3.])
     """
 
     lower: Array

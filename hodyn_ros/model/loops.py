@@ -52,6 +52,15 @@ class Loop:
     ------
     ModelError
         If the kind is unknown, a pose is none or the axis is zero.
+
+    Examples
+    --------
+    Two arms that hold each other at their tips, as in a five-bar linkage:
+
+    >>> from hodyn_ros.model import Loop
+    >>> loop = Loop('tip', 'hinge', 'left_forearm', 'right_forearm', axis=[0.0, 1.0, 0.0])
+    >>> loop.rows.shape
+    (5, 6)
     """
 
     name: str
@@ -132,6 +141,15 @@ class Coupling:
     ModelError
         If the coefficients are no finite numbers, or not one more than there are several joints,
         or one of these comes twice.
+
+    Examples
+    --------
+    A finger that closes twice as far as the other one, and starts at 0.1 rad:
+
+    >>> from hodyn_ros.model import Coupling
+    >>> coupling = Coupling('gear', 'right', 'left', [0.1, 2.0])
+    >>> coupling.left_open({'left': 0.3, 'right': 0.7})
+    0.0
     """
 
     name: str

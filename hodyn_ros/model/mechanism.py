@@ -50,6 +50,14 @@ class LinkFrame(NamedTuple):
         Index of the body that it belongs to, or `BASE`.
     pose : ndarray, shape (4, 4)
         Pose of the link in that body, or in the base link.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> body, pose = model.link('tool')
+    >>> model.body_names[body], pose[:3, 3]
+    ('elbow', array([0.5, 0. , 0. ]))
     """
 
     body: int
@@ -81,6 +89,15 @@ class Closure:
         On rows that were left out and joints that are held; empty if there are none.
     held : tuple of str
         Joints of rods that may turn about themselves, which couplings hold at the start.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> closure = RobotModel.from_urdf('five_bar').closure
+    >>> [closure.tree.joint_names[i] for i in closure.independent]
+    ['motor_front', 'motor_back']
+    >>> [closure.tree.joint_names[i] for i in closure.dependent], closure.names
+    (['knee_front', 'knee_back'], ('toe', 'toe', 'toe', 'toe', 'toe'))
     """
 
     tree: Mechanism
@@ -159,6 +176,15 @@ class Mechanism:
     closure : Closure or None
         Closed loops, see `with_loops`. With them, `coordinate`, `multiplier` and `offset` do not
         exist: bodies move as the loops let them.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> model.joint_names, model.parent.tolist(), list(model.links)
+    (('shoulder', 'elbow'), [-1, 0], ['base', 'upper_arm', 'forearm', 'tool'])
+    >>> model.changed(gravity=(0.0, 0.0, -1.62)).gravity
+    array([ 0.  ,  0.  , -1.62])
     """
 
     name: str
@@ -271,6 +297,10 @@ class Mechanism:
 
     def changed(self: AnyMechanism, **fields: Any) -> AnyMechanism:
         """Return the same robot with other attributes, except those of its joints."""
+        for name, value in fields.items():
+            present = getattr(self.tree, name)
+            if isinstance(present, np.ndarray):
+                fields[name] = np.array(value, dtype=present.dtype)
         if self.closure is None:
             return replace(self, **fields)
         tree = replace(self.tree, **fields)

@@ -12,7 +12,15 @@ _PREFIX = 'robot_'
 
 @dataclass(frozen=True)
 class Provenance:
-    """Which robot, described where, changed how, and computed with which version."""
+    """Which robot, described where, changed how, and computed with which version.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> model = RobotModel.from_urdf('two_link').with_payload('tool', 1.0)
+    >>> model.provenance.robot, model.provenance.changes
+    ('two_link', ('payload of 1 kg on tool',))
+    """
 
     robot: str = ''
     """Name of the robot; empty: nothing is known."""

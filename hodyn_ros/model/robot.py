@@ -56,7 +56,19 @@ T = TypeVar('T')
 
 
 class ModelWarning(UserWarning):
-    """A robot description with doubtful values that is used all the same."""
+    """A robot description with doubtful values that is used all the same.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from hodyn_ros import ModelWarning, RobotModel
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter('ignore', ModelWarning)
+    ...     panda = RobotModel.from_urdf('panda', tip_link='panda_link4')
+    >>> panda.n_joints, panda.warnings
+    (4, ("Joint 'panda_joint5' lies outside the chain from 'panda_link0' to 'panda_link4';
+    it is left out together with the 3.62802 kg behind it.",))
+    """
 
 
 class RobotModel(Mechanism):
@@ -64,6 +76,17 @@ class RobotModel(Mechanism):
 
     Make one with `from_urdf`, `from_mjcf`, `from_sdf`, `from_screws`, `from_body_screws` or
     `from_dh`. Its attributes are those of `Mechanism`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, inverse_dynamics
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> heavy = model.with_payload('tool', mass=1.0)
+    >>> at_rest = np.zeros((3, model.n_joints))
+    >>> np.round([inverse_dynamics(robot, at_rest)[0] for robot in (model, heavy)], 2)
+    array([[44.14,  9.81],
+           [55.92, 14.72]])
     """
 
     def __new__(cls, *given: Any, **_: Any) -> RobotModel:

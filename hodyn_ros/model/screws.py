@@ -39,7 +39,20 @@ DH_JOINT_TYPES = ('revolute', 'prismatic', 'fixed')
 
 
 class DHRow(NamedTuple):
-    """Parameters of one joint, in either convention."""
+    """Parameters of one joint, in either convention.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, forward_kinematics
+    >>> from hodyn_ros.model import DHRow
+    >>> masses = [(3.0,), (2.0,)]
+    >>> table = [DHRow(a=0.7), DHRow(a=0.5)]
+    >>> arm = RobotModel.from_dh(table, 'standard', inertias=masses)
+    >>> pose, _ = forward_kinematics(arm, [[0.0, np.pi / 2]])
+    >>> np.round(pose[:3, 3], 3)
+    array([0.7, 0.5, 0. ])
+    """
 
     a: float = 0.0
     """Length of the link [m] (Khalil: d)."""

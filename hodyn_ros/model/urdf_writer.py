@@ -58,6 +58,14 @@ def to_urdf(model: Mechanism) -> str:
     ------
     ModelError
         If a coupling is no ratio of two joints side by side, which is all that URDF+ can say.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, to_urdf
+    >>> heavy = RobotModel.from_urdf('two_link').with_payload('tool', 1.0)
+    >>> text = to_urdf(heavy)
+    >>> RobotModel.from_urdf(text).joint_names, '<mass value="3.0"' in text
+    (('shoulder', 'elbow'), True)
     """
     return _Writer(model).text()
 

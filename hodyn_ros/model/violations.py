@@ -53,6 +53,17 @@ class Violation(NamedTuple):
         The limit that is exceeded, with its sign.
     sample : int
         Index of the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.model import find_violations
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> motion, effort = np.zeros((1, 3, 2)), np.full((1, 1, 2), 50.0)
+    >>> for violation in find_violations(model, model.limits, motion, effort):
+    ...     print(violation)
+    Violation(quantity='effort', joint_name='elbow', value=50.0, limit=30.0, sample=0)
     """
 
     quantity: str
@@ -477,6 +488,18 @@ class LimitCheck:
     limits : MotionLimits
         Of its joints; see `LimitedJoints` for others. A value that exceeds its limit by rounding
         alone does not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.model import LimitCheck
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> check = LimitCheck(model, model.limits)
+    >>> check.look(np.array([[0.0, 3.0]]), np.array([[90.0, 10.0]]))
+    True
+    >>> check.take_hits()
+    {'position of elbow': 1, 'effort of shoulder': 1}
     """
 
     def __init__(self, model: Mechanism, limits: MotionLimits) -> None:
@@ -558,6 +581,15 @@ def motion_limits(
     -------
     MotionLimits
         Of the model's joints, in its order.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.model import motion_limits
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> limits = motion_limits(model, {'elbow': {'effort_dot': 200.0}})
+    >>> limits.effort, limits.effort_dot
+    (array([80., 30.]), array([ inf, 200.]))
     """
     columns = {name: getattr(model.limits, name).copy() for name in EXTRA_QUANTITIES}
     for joint, quantities in (extra or {}).items():
@@ -616,6 +648,18 @@ def find_violations(
     ------
     MotionError
         If closed loops cannot be followed along the motion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.model import find_violations
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> motion, effort = np.zeros((4, 3, 2)), np.zeros((4, 1, 2))
+    >>> motion[:, 1, 0] = [5.0, 6.5, 7.0, 6.0]
+    >>> [(v.quantity, v.joint_name, v.sample) for v in
+    ...  find_violations(model, model.limits, motion, effort)]
+    [('velocity', 'shoulder', 2)]
     """
     motion, effort = (
         np.asarray(motion, dtype=np.float64),
@@ -672,6 +716,15 @@ def find_position_violations(
     ------
     MotionError
         If closed loops do not reach a position.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.model import find_position_violations
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> worst = find_position_violations(model, model.limits, [[0.0, 2.5], [0.0, 3.0]])
+    >>> [(v.joint_name, v.value, v.limit, v.sample) for v in worst]
+    [('elbow', 3.0, 2.8, 1)]
     """
     joints = LimitedJoints(model, limits)
     values = joints.motion(np.asarray(positions, dtype=np.float64)[:, None])[:, 0]

@@ -2,54 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from hodyn_ros.dynamics.moving_base import moving_base_inverse_dynamics
 from hodyn_ros.errors import StaleError
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.lie import se3, so3
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.signals import Recent
-from hodyn_ros.streams.timeline import NANOSECONDS, check_age
-from hodyn_ros.typing import Array
+from hodyn_ros.streams.timeline import NANOSECONDS
 
 TIMEOUT = 0.1  # s between a base motion and the motion of the joints that it is used for
 
 
 class BaseMotions(Recent[LinkMotion]):
     """The latest motions of the base link; of the thread of the executor."""
-
-    def take_motion(self, motion: LinkMotion, stamp: int, now: int, timeout: float) -> bool:
-        """Take a motion of the base link.
-
-        Parameters
-        ----------
-        motion : LinkMotion
-            Pose (4, 4) and twist (K, 6) with its derivatives, in the world.
-        stamp : int
-            Its time [ns].
-        now : int
-            [ns]
-        timeout : float
-            Largest distance of the stamp from now [s]; 0: any.
-
-        Returns
-        -------
-        bool
-            Whether no newer one came before it; otherwise it is dropped.
-
-        Raises
-        ------
-        StaleError
-            If the stamp is farther from now.
-        """
-        check_age('base_motion', stamp, now, timeout, 'input_timeout')
-        is_newest = not self or stamp >= self[-1][0]
-        if is_newest:
-            self.add(stamp, motion)
-        return is_newest
 
     def motion_at(self, time: int) -> LinkMotion:
         """Motion of the base at an instant: that of the message before, by its derivatives.
@@ -74,7 +39,7 @@ class BaseMotions(Recent[LinkMotion]):
         """
         if not self:
             raise StaleError('No base_motion has come yet; a base at rest sends zeros.')
-        stamp, (pose, twist) = self.at(time)
+        stamp, (pose, twist) = self.before(time)
         age = (time - stamp) / NANOSECONDS
         if abs(age) > TIMEOUT:
             raise StaleError(
@@ -89,25 +54,3 @@ class BaseMotions(Recent[LinkMotion]):
             turned = so3.exp(powers[1:] @ w + age**3 / 12.0 * so3.cross(w[0], w[1]))
             rows = [powers[: len(twist) - k] @ twist[k:] for k in range(len(twist))]
         return LinkMotion(se3.pose(pose[:3, :3] @ turned, pose[:3, 3]), np.array(rows))
-
-
-def efforts_on(
-    base: LinkMotion, model: RobotModel, motion: Array, wrench: Any = None
-) -> Array:
-    """Joint efforts as of `inverse_dynamics`, on a base that moves.
-
-    Parameters
-    ----------
-    base : LinkMotion
-        Pose and twist of the base link at the time of the motion, in the world.
-    model : RobotModel
-    motion : ndarray, shape (K, n)
-        Positions and derivatives of the joints.
-    wrench : Wrench or sequence of Wrench, optional
-
-    Returns
-    -------
-    ndarray, shape (K - 2, n)
-        [N m/s^k] or [N/s^k]
-    """
-    return moving_base_inverse_dynamics(model, motion, base, wrench).effort

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.dynamics.moving_base import moving_base_inverse_dynamics
+from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.streams.base_motion import BaseMotions, efforts_on
+from hodyn_ros.streams.base_motion import BaseMotions
 from hodyn_ros.streams.payloads import Transitions, mixed
 from hodyn_ros.streams.robot import Robot
-from hodyn_ros.streams.wrenches import Wrenches, WrenchesAt
-from hodyn_ros.trajectory.estimator import Estimate
+from hodyn_ros.streams.signals import Stiffness
+from hodyn_ros.streams.wrenches import NO_WRENCHES, Wrenches, WrenchesAt
 from hodyn_ros.typing import Array
 
 
@@ -29,38 +28,61 @@ class Circumstances(NamedTuple):
         [ns]
     motion : ndarray, shape (K, n)
         Its orders that have efforts.
-    dynamics : callable
-        Computes efforts (K - 2, n) of a model, the motion and wrenches.
-    acting : WrenchesAt, optional
-        What is known of the wrenches; None if there are no sources of them.
-    wrenches : sequence of Wrench, optional
-        Those that act; None if there are none.
+    acting : WrenchesAt
+        Wrenches then.
+    base : LinkMotion, optional
+        Motion of the base link; None: at rest.
     """
 
     stamp: int
     motion: Array
-    dynamics: Callable[..., Array] = inverse_dynamics
-    acting: WrenchesAt | None = None
-    wrenches: Sequence[Wrench] | None = None
+    acting: WrenchesAt = NO_WRENCHES
+    base: LinkMotion | None = None
+
+    def efforts(self, model: RobotModel, motion: Array, wrenches: Any) -> Array:
+        """Efforts (..., K - 2, n) [N m/s^k] or [N/s^k] of a model on this base.
+
+        Parameters
+        ----------
+        model : RobotModel
+        motion : ndarray, shape (..., K, n)
+        wrenches : sequence of Wrench
+        """
+        if self.base is None:
+            return inverse_dynamics(model, motion, wrenches or None)
+        return moving_base_inverse_dynamics(
+            model, motion, self.base, wrenches or None
+        ).effort
 
 
-class InstantEfforts:
-    """Efforts with what is known of the time of a motion.
+class Surroundings:
+    """What acts on a robot beside the motion of its joints, and the efforts with it.
 
     Parameters
+    ----------
+    settings : object
+        See `Wrenches`.
+
+    Attributes
     ----------
     wrenches : Wrenches
         Of all links.
     base : BaseMotions
         Looked at only if the settings say that the base moves.
+    stiffness : Stiffness
+        Wanted of joints that can choose it.
     transitions : Transitions
         Of payloads.
     """
 
-    def __init__(
-        self, wrenches: Wrenches, base: BaseMotions, transitions: Transitions
-    ) -> None:
-        self._wrenches, self._base, self._transitions = wrenches, base, transitions
+    def __init__(self, settings: Any) -> None:
+        self.wrenches, self.base = Wrenches(settings), BaseMotions()
+        self.stiffness, self.transitions = Stiffness(), Transitions()
+
+    def clear(self) -> None:
+        """Forget everything: time has jumped."""
+        for part in (self.wrenches, self.base, self.stiffness, self.transitions):
+            part.clear()
 
     def circumstances(
         self, robot: Robot, motion: Array, stamp: int, settings: Any
@@ -87,18 +109,16 @@ class InstantEfforts:
         StaleError, WrenchError
             If what acts then is not known.
         """
-        found = Circumstances(stamp, motion)
-        if settings.base_motion:
-            base = self._base.motion_at(stamp)
+        base = self.base.motion_at(stamp) if settings.base_motion else None
+        if base is not None:
             motion = motion[: len(base.twist) + 1]
-            found = found._replace(motion=motion, dynamics=partial(efforts_on, base))
-        if self._wrenches.sources:
-            acting = self._wrenches.at(stamp, motion, robot.model)
-            motion, wrenches = motion[: acting.order + 3], acting.wrenches or None
-            found = found._replace(motion=motion, acting=acting, wrenches=wrenches)
-        return found
+        acting = NO_WRENCHES
+        if self.wrenches.sources:
+            acting = self.wrenches.at(stamp, motion, robot.model)
+            motion = motion[: acting.order + 3]
+        return Circumstances(stamp, motion, acting, base)
 
-    def of(self, robot: Robot, found: Circumstances, variant: int = 0) -> Array:
+    def efforts(self, robot: Robot, found: Circumstances, variant: int = 0) -> Array:
         """Efforts with the payloads of the time.
 
         Parameters
@@ -114,92 +134,51 @@ class InstantEfforts:
         ndarray, shape (K - 2, n)
             [N m/s^k] or [N/s^k]; along a transition mixed by the product rule.
         """
-        stamp, motion, dynamics, _, wrenches = found
-        if not self._transitions.items:
-            return dynamics(robot.sent if variant else robot.model, motion, wrenches)
-        before, after, transition = self._transitions.at(stamp, robot)
-        effort = dynamics(before.variants[variant], motion, wrenches)
+        stamp, motion, wrenches = found.stamp, found.motion, found.acting.wrenches
+        if not self.transitions.items:
+            model = robot.sent if variant else robot.model
+            return found.efforts(model, motion, wrenches)
+        before, after, transition = self.transitions.at(stamp, robot)
+        effort = found.efforts(before.variants[variant], motion, wrenches)
         if transition is None:
             return effort
-        other = dynamics(after.variants[variant], motion, wrenches)
+        other = found.efforts(after.variants[variant], motion, wrenches)
         return mixed(effort, other, transition.weights(stamp, len(effort)))
 
 
 def deviations(
-    robot: Robot, found: Circumstances, effort: Array, estimate: Estimate | None
-) -> Array | None:
-    """Standard deviations of efforts, by those of what is measured.
-
-    Parameters
-    ----------
-    robot : Robot
-    found : Circumstances
-    effort : ndarray, shape (orders, n)
-        Without the deviations.
-    estimate : Estimate, optional
-        From which the motion is; None: the motion is exact.
-
-    Returns
-    -------
-    ndarray, shape (orders, n), optional
-        None if they are not known.
-    """
-    of_motion = None if estimate is None else estimate.deviations(len(found.motion))
-    acting = found.acting or WrenchesAt([], 0, [])
-    return effort_deviations(
-        robot.model,
-        found.motion,
-        effort,
-        acting.wrenches or (),
-        of_motion,
-        acting.deviations if found.acting else (),
-        found.dynamics,
-    )
-
-
-def effort_deviations(
-    model: RobotModel,
-    motion: Array,
-    effort: Array,
-    wrenches: Sequence[Wrench],
-    motion_deviations: Array | None = None,
-    wrench_deviations: Sequence[Array | None] = (),
-    dynamics: Callable[..., Array] | None = None,
+    model: RobotModel, found: Circumstances, effort: Array, of_motion: Array | None = None
 ) -> Array | None:
     """Standard deviations of efforts, to first order, from those of motion and wrenches.
 
     Parameters
     ----------
     model : RobotModel
-    motion : ndarray, shape (K, n)
-    effort : ndarray, shape (K-2, n)
-        What `dynamics` makes of motion and wrenches.
-    wrenches : sequence of Wrench
-    motion_deviations : ndarray, shape (S, K, n), optional
+    found : Circumstances
+        Of the motion, shape (K, n).
+    effort : ndarray, shape (K - 2, n)
+        Without the deviations.
+    of_motion : ndarray, shape (S, K, n), optional
         Independent deviations of one standard deviation, as `Estimate.deviations` returns them;
         None: the motion is exact.
-    wrench_deviations : sequence of (ndarray of shape (S, K-2, 6), or None)
-        The same of every wrench.
-    dynamics : callable, optional
-        What has computed the efforts, by default `inverse_dynamics`.
 
     Returns
     -------
-    ndarray, shape (K-2, n), or None
+    ndarray, shape (K - 2, n), or None
         Root of the sum of the squared changes; None if all is exact.
     """
-    found, dynamics = [], dynamics or inverse_dynamics
-    if motion_deviations is not None:
-        disturbed = dynamics(model, motion + motion_deviations, wrenches or None)
-        found.append(disturbed - effort)
-    for index, deviations in enumerate(wrench_deviations):
-        if deviations is not None:
+    motion, wrenches = found.motion, found.acting.wrenches
+    changed = []
+    if of_motion is not None:
+        changed.append(found.efforts(model, motion + of_motion, wrenches))
+    for index, steps in enumerate(found.acting.deviations):
+        if steps is not None:
             others = list(wrenches)
-            values = np.asarray(others[index].values) + deviations
+            values = np.asarray(others[index].values) + steps
             others[index] = replace(others[index], values=values)
-            motions = np.broadcast_to(motion, (len(deviations), *motion.shape))
-            found.append(dynamics(model, motions, others) - effort)
-    if not found:
+            motions = np.broadcast_to(motion, (len(steps), *motion.shape))
+            changed.append(found.efforts(model, motions, others))
+    if not changed:
         return None
-    result: Array = np.sqrt(np.square(np.concatenate(found)).sum(axis=0))
+    result: Array = np.sqrt(np.square(np.concatenate(changed) - effort).sum(axis=0))
     return result

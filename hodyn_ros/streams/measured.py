@@ -10,7 +10,7 @@ import numpy as np
 from hodyn_ros.kinematics.closed_loops import complete_motion
 from hodyn_ros.kinematics.loop_states import complete_joint_state
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
+from hodyn_ros.streams.timeline import NANOSECONDS, State
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.typing import Array
 
@@ -74,9 +74,7 @@ class MeasuredMotion:
                 max_gap=_MAX_GAP,
             )
 
-    def take(
-        self, position: Array, stamp: int, now: int, timeout: float
-    ) -> Estimate | None:
+    def take(self, position: Array, stamp: int) -> Estimate | None:
         """Take measured positions.
 
         Parameters
@@ -85,26 +83,16 @@ class MeasuredMotion:
             [rad] or [m]
         stamp : int
             Their time [ns].
-        now : int
-            [ns]
-        timeout : float
-            Largest distance of the stamp from now [s]; 0: any.
 
         Returns
         -------
         Estimate or None
             None as long as nothing is known, or if nothing is estimated.
-
-        Raises
-        ------
-        StaleError
-            If the stamp is farther from now.
         """
         estimator = self._estimator
         if estimator is None:
             return None
         position = self._unwrapped(position)
-        check_age('joint_states', stamp, now, timeout, 'input_timeout')
         gaps = estimator.gaps
         estimate = estimator.update(stamp, position)
         is_gap = self.is_behind_gap = estimator.gaps > gaps

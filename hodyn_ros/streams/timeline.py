@@ -266,7 +266,9 @@ def nanoseconds(time: Any) -> int:
     return value
 
 
-def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -> None:
+def check_age(
+    what: str, stamp: int, now: int, timeout: float, parameter: str, waited: float = 0.0
+) -> None:
     """Refusal of a stamp that is too far from now.
 
     Parameters
@@ -279,6 +281,8 @@ def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -
         Largest distance, into the past or future [s]; 0: any.
     parameter : str
         Name of the parameter that sets it, for the message.
+    waited : float
+        How long the message has waited since its arrival [s].
 
     Raises
     ------
@@ -286,18 +290,24 @@ def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -
         If the stamp is farther away.
     """
     age = (now - stamp) / NANOSECONDS
-    if timeout and abs(age) > timeout:
-        where = f'{abs(age):.3f} s in the {"past" if age > 0.0 else "future"}'
-        clocks = (
-            'The clocks of sender and node must agree. For recorded or simulated data, set '
-            f'use_sim_time and play the clock, or set {parameter} to 0.'
+    if not timeout or abs(age) <= timeout:
+        return
+    where = f'{abs(age):.3f} s in the {"past" if age > 0.0 else "future"}'
+    cause = (
+        'The clocks of sender and node must agree. For recorded or simulated data, set '
+        f'use_sim_time and play the clock, or set {parameter} to 0.'
+    )
+    if 0.0 < age <= timeout + waited:
+        cause = (
+            f'It has waited {waited:.3f} s for the node: that or its machine has too much to do, '
+            'or was held up.'
         )
-        if 0.0 < age <= LATE_FOR_LOAD:
-            clocks = (
-                'Sender, network or this machine have too much to do: have samples come less '
-                f'often, or set a larger {parameter}. If it is always as much, the clocks of '
-                'sender and node differ by that.'
-            )
-        raise StaleError(
-            f'{what}: the stamp lies {where}, more than {parameter} ({timeout} s) away. {clocks}'
+    elif 0.0 < age <= LATE_FOR_LOAD:
+        cause = (
+            'Sender, network or this machine have too much to do: have samples come less '
+            f'often, or set a larger {parameter}. If it is always as much, the clocks of '
+            'sender and node differ by that.'
         )
+    raise StaleError(
+        f'{what}: the stamp lies {where}, more than {parameter} ({timeout} s) away. {cause}'
+    )

@@ -18,7 +18,7 @@ from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.streams.signals import ORDERS, Recent, brought_to_rest, continued
-from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.streams.timeline import NANOSECONDS, check_age
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
 from hodyn_ros.typing import Array
 
@@ -186,31 +186,27 @@ class WrenchesAt(NamedTuple):
     deviations: list[Array | None]
 
 
-class GivenWrench:
-    """A wrench that comes with its derivatives."""
+NO_WRENCHES = WrenchesAt([], ORDERS - 1, [])
+
+
+class GivenWrench(Recent[Acting]):
+    """Messages of a wrench that comes with its derivatives."""
 
     topic = 'wrench_motion'
-
-    def __init__(self) -> None:
-        self._messages: Recent[Acting] = Recent()
-
-    def update(self, stamp: int, acting: Acting) -> None:
-        """Take a message; their stamps do not decrease."""
-        self._messages.add(stamp, acting)
 
     @property
     def stamp(self) -> int:
         """Stamp of the newest message [ns]."""
-        return self._messages[-1][0]
+        return self[-1][0]
 
     @property
     def expressed_in(self) -> str:
         """Expression of the newest message."""
-        return self._messages[-1][1].expressed_in
+        return self[-1][1].expressed_in
 
     def since(self, time: int) -> int:
         """Stamp of the message that says what acts at a time [ns]."""
-        return self._messages.at(time)[0]
+        return self.before(time)[0]
 
     def knows(self, time: int) -> bool:
         """Whether it is known at a time long before its first message: never."""
@@ -218,7 +214,7 @@ class GivenWrench:
 
     def at(self, time: int) -> Acting:
         """Coordinates at a time [ns]: those of the message before, by their derivatives."""
-        stamp, acting = self._messages.at(time)
+        stamp, acting = self.before(time)
         age = np.array([(time - stamp) / NANOSECONDS])
         return acting._replace(values=continued(acting.values, age)[0])
 
@@ -345,8 +341,6 @@ class Wrenches:
     ----------
     sources : dict of str to GivenWrench or MeasuredWrench
         By the links on which they act.
-    dropped : int
-        Messages that came after newer ones, or twice.
     """
 
     def __init__(
@@ -360,7 +354,6 @@ class Wrenches:
         self.sources: dict[str, GivenWrench | MeasuredWrench] = {}
         # Also of links whose wrench has ended: what was sent before that must not revive it.
         self._newest: dict[str, int] = {}
-        self.dropped = 0
 
     def use(self, settings: Any, model: RobotModel) -> list[str]:
         """Follow other settings or another model.
@@ -411,12 +404,12 @@ class Wrenches:
         Returns
         -------
         bool
-            Whether other links or expressions than before are concerned, see `latest`.
+            Whether no newer one came before it; otherwise it is dropped.
 
         Raises
         ------
-        WrenchError
-            If it cannot be used.
+        StaleError, WrenchError
+            If it is of the future or cannot be used.
         """
         link, expressed_in, acting, values = given
         check_link(model, link)
@@ -426,13 +419,12 @@ class Wrenches:
         if not self._is_next(link, GivenWrench.topic, stamp, now_ns, repeated=True):
             return False
         if not values.any():
-            return self.sources.pop(link, None) is not None
+            self.sources.pop(link, None)
+            return True
         source = self.sources.get(link)
-        known = None if source is None else source.expressed_in
         if not isinstance(source, GivenWrench):
             source = self.sources[link] = GivenWrench()
-        source.update(stamp, Acting(expressed_in, acting, values, ORDERS - 1))
-        return known != expressed_in
+        return source.take(stamp, Acting(expressed_in, acting, values, ORDERS - 1))
 
     def take_measured(
         self, frame_id: str, values: Array, time: int, model: RobotModel, now_ns: int
@@ -459,8 +451,8 @@ class Wrenches:
 
         Raises
         ------
-        WrenchError
-            If it cannot be used.
+        StaleError, WrenchError
+            If it is of the future or cannot be used.
         """
         place = mounting(self._settings, model, frame_id)
         link, topic = place.link, measured_topic(frame_id)
@@ -470,13 +462,15 @@ class Wrenches:
         if not self._is_next(link, topic, stamp, now_ns, repeated=False):
             return False
         source = self.sources.get(link)
-        known = None if source is None else source.expressed_in
-        is_same = known == place.expressed_in
-        if not (isinstance(source, MeasuredWrench) and source.topic == topic and is_same):
+        if not (
+            isinstance(source, MeasuredWrench)
+            and source.topic == topic
+            and source.expressed_in == place.expressed_in
+        ):
             estimator = self._make_estimator(**self._options)
             source = self.sources[link] = MeasuredWrench(frame_id, place, estimator)
         source.update(stamp, values)
-        return not is_same
+        return True
 
     def _is_next(self, link: str, topic: str, stamp: int, now: int, repeated: bool) -> bool:
         """Whether a message is newer than those before, or may be repeated; others are counted.
@@ -507,7 +501,6 @@ class Wrenches:
                 )
         newest = self._newest.get(link)
         if newest is not None and (stamp < newest or (stamp == newest and not repeated)):
-            self.dropped += 1
             return False
         self._newest[link] = stamp
         return True
@@ -517,10 +510,15 @@ class Wrenches:
         self.sources.clear()
         self._newest.clear()
 
+    @property
+    def axes(self) -> dict[str, str]:
+        """Expressions of the wrenches that act, by their links."""
+        return {link: source.expressed_in for link, source in self.sources.items()}
+
     def latest(self) -> list[Wrench]:
         """Wrenches with the links and expressions in which they will act, for preparing code."""
-        none, sources = np.zeros((ORDERS, 6)), self.sources
-        return [Wrench(link, none, sources[link].expressed_in) for link in sorted(sources)]
+        none = np.zeros((ORDERS, 6))
+        return [Wrench(link, none, axes) for link, axes in sorted(self.axes.items())]
 
     def at(self, time_ns: int, motion: Array, model: RobotModel) -> WrenchesAt:
         """Wrenches at the instant of a motion.
@@ -608,12 +606,8 @@ class Wrenches:
 
 def _checked_stamp(time: int, link: str, now: int, timeout: float) -> int:
     stamp = time or now
-    ahead = (stamp - now) / NANOSECONDS
-    if ahead > timeout:
-        raise WrenchError(
-            f'Wrench on {link!r}: the stamp lies {ahead:.3f} s in the future, more than '
-            f'wrench_timeout ({timeout} s); the clocks of the sender and of this node must agree.'
-        )
+    if stamp > now:
+        check_age(f'Wrench on {link!r}', stamp, now, timeout, 'wrench_timeout')
     return stamp
 
 

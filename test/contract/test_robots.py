@@ -20,6 +20,7 @@ from hodyn_ros import (
     RobotModel,
     forward_kinematics,
     friction,
+    gravity_effort,
     inverse_dynamics,
     to_urdf,
 )
@@ -496,6 +497,15 @@ def test_an_option_that_does_not_fit_is_refused_with_what_there_is(options, said
 
 
 # --- Views ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('given', [[0.0, 0.0, -1.62], np.array([0.0, 0.0, -1.62])])
+def test_changed_gravity_is_an_array_of_the_model_alone(given):
+    model = RobotModel.from_urdf(TWO_LINK)
+    moon = model.changed(gravity=given)
+    given[2] = 0.0  # may be changed, and the model does not follow
+    weight = [gravity_effort(robot, [[0.3, 0.4]]) for robot in (moon, model)]
+    np.testing.assert_allclose(weight[0], 1.62 / 9.81 * weight[1], rtol=1e-14)
 
 
 def test_views_of_a_model_cannot_be_changed_and_survive_copies(tmp_path):

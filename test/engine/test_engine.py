@@ -473,7 +473,7 @@ def test_a_control_loop_gets_compiled_code_in_the_background(cold):
 
 
 def test_programs_are_no_longer_than_documented(tmp_path):
-    # doc/formulations/body_fixed.rst; the C code is the same program.
+    # doc/formulations/index.rst; the C code is the same program.
     def operations(model, order):
         text = generate_code(model, tmp_path, name='arm')[1].read_text()
         steps = re.findall(rf'arm_inverse_dynamics_{order}_steps\w*\(\n([^}}]*)', text)

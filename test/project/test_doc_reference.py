@@ -16,7 +16,7 @@ from hodyn_ros import errors
 
 ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / 'doc'
-generate_messages = load(DOC / 'generate_messages.py')
+generate_reference = load(DOC / 'generate_reference.py')
 
 INTERFACES = {
     path.stem: path
@@ -45,10 +45,10 @@ def documented():
 
 
 def section(name):
-    """What the page on messages says of one of them."""
-    text = generate_messages.PAGE.read_text(encoding='utf-8')
-    below = text.partition(f'\n{name}\n{"-" * len(name)}\n')[2]
-    return re.split(r'\n\w+\n-{3,}\n', below)[0]
+    """Section of the reference on a message."""
+    text = (DOC / 'messages.inc').read_text(encoding='utf-8')
+    below = text.partition(f'\n{name}\n{"~" * len(name)}\n')[2]
+    return re.split(r'\n\w+\n~{3,}\n', below)[0]
 
 
 def field_names(kind):
@@ -59,14 +59,16 @@ def field_names(kind):
     return [name for part in parts for name in part.get_fields_and_field_types()]
 
 
-def test_page_on_messages_is_current():
-    text = generate_messages.PAGE.read_text(encoding='utf-8')
-    assert text == generate_messages.page(), 'run python doc/generate_messages.py'
+@pytest.mark.every_case
+@pytest.mark.parametrize('path', generate_reference.FILES, ids=lambda path: path.name)
+def test_generated_file_is_current(path):
+    text = generate_reference.FILES[path]()
+    assert path.read_text(encoding='utf-8') == text, 'run python doc/generate_reference.py'
 
 
 @pytest.mark.every_case
 @pytest.mark.parametrize('kind', INTERFACES)
-def test_page_on_messages_lists_every_field_of_the_built_messages(kind):
+def test_reference_lists_every_field_of_the_built_messages(kind):
     terms = re.findall(r'^(``.+)\n {3}\S', section(kind), re.MULTILINE)
     listed = re.findall(r'``(\w+)``', ' '.join(terms))
     assert sorted(listed) == sorted(field_names(kind))

@@ -12,7 +12,7 @@ from hodyn_ros import inverse_dynamics
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / 'README.md').read_text(encoding='utf-8')
-TOPICS_PAGE = (ROOT / 'doc' / 'topics.rst').read_text(encoding='utf-8')
+TOPICS_PAGE = (ROOT / 'doc' / 'node_reference.rst').read_text(encoding='utf-8')
 EXAMPLES = re.findall(r'```python\n(.*?)```', README, flags=re.DOTALL)
 
 
@@ -90,7 +90,7 @@ def test_topics_and_services_that_are_listed_are_those_of_the_node():
             }
 
         listed = {'in': {}, 'out': {}}
-        for direction, name, kind, _ in rows_of('topic'):
+        for direction, name, kind, *_ in rows_of('topic'):
             if find_spec(kind.partition('/')[0]):  # control_msgs is not everywhere
                 listed[direction][name.strip('`')] = kind.replace('/', '/msg/')
         services = {

@@ -117,11 +117,13 @@ def test_inputs_are_counted_by_what_became_of_them(station):
 
 
 def test_every_status_and_value_is_documented(station):
-    text = (ROOT / 'doc' / 'diagnostics.rst').read_text(encoding='utf-8')
+    text = (ROOT / 'doc' / 'node_reference.rst').read_text(encoding='utf-8')
     documented = {
-        part: set(re.findall(r'^``([^`]+)`` ', rows, re.MULTILINE))
+        part: set(
+            re.findall(r'``([^`]+)``', ' '.join(re.findall(r'^- (.+?):', rows, re.M)))
+        )
         for part, rows in re.findall(
-            r'^``([\w<>]+)``\n-+\n(.*?)(?=^``[\w<>]+``\n-|\Z)',
+            r'^``([\w<>]+)``\n~+\n(.*?)(?=^``[\w<>]+``\n~|^Messages)',
             text,
             re.MULTILINE | re.DOTALL,
         )

@@ -62,7 +62,7 @@ def test_continuous_joint_may_wrap_around():
         angle = 1.5 * time + 0.2 * math.sin(2.0 * time)
         position = np.array([math.remainder(angle, 2.0 * math.pi), 0.3])
         stamp = BEGIN + number * 5_000_000
-        estimate = motion.take(position, stamp, stamp, 0.0)
+        estimate = motion.take(position, stamp)
         wrapped += abs(position[0]) > 3.1
         if estimate is not None and time > 3.0:
             past = (estimate.time - BEGIN) / 1e9
@@ -75,7 +75,7 @@ def test_motions_start_where_the_robot_is_and_not_where_it_was():
     motion = measured(('revolute', 'revolute'))
     for number in range(600):
         stamp = BEGIN + number * 5_000_000
-        motion.take(np.array([0.005 * number, 0.3]), stamp, stamp, 0.0)
+        motion.take(np.array([0.005 * number, 0.3]), stamp)
     now = stamp + 3_000_000
     state = motion.state(now, 0.5)
     np.testing.assert_allclose(state.motion[0], [(now - BEGIN) / 1e9, 0.3], atol=1e-4)

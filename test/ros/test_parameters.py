@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import runpy
 from pathlib import Path
 
 import numpy as np
@@ -295,17 +294,3 @@ def test_parameter_file_is_taken_by_the_node(hodyn_node, capfd, name):
             assert getattr(limits, quantity)[robot.joint_names.index(joint)] == value
         assert np.all(np.isfinite(limits.acceleration)) or name.startswith('ur')
     assert 'Unknown parameters' not in capfd.readouterr().err
-
-
-def test_shipped_file_and_page_are_made_from_the_table():
-    made = runpy.run_path(str(ROOT / 'doc' / 'make_parameters.py'))
-    page = (ROOT / 'doc' / 'parameters.rst').read_text(encoding='utf-8')
-    assert made['generic']() == share_file('config/generic.yaml').read_text(
-        encoding='utf-8'
-    )
-    assert made['page'](page) == page
-    for name, kind in made['INCLUDES'].items():
-        text = (ROOT / 'doc' / name).read_text(encoding='utf-8')
-        assert text == made['include'](kind), (
-            f'run python doc/make_parameters.py for {name}'
-        )

@@ -141,8 +141,8 @@ MODULES = {
 BUILTINS = {'eval', 'exec', 'compile', '__import__', 'open'}
 METHODS = {'fdopen', 'popen', 'read_bytes', 'read_text', 'write_bytes', 'write_text'}
 OF_OS = ('exec', 'popen', 'posix_spawn', 'spawn', 'startfile', 'system')
-# What each package may use, with a reason in doc/security.md; '' are the files beside them, which
-# keep machine code and import what is asked for.
+# What each package may use, see doc/behaviour.rst; '' are the files beside them, which keep
+# machine code and import what is asked for.
 MAY = {
     '': {'fdopen', 'importlib', 'read_bytes', 'read_text', 'subprocess'},
     'codegen': {'read_bytes', 'read_text', 'write_text'},

@@ -40,6 +40,16 @@ class BodyEfforts(Protocol):
     ndarray, shape (N, K-2, n_bodies)
         Efforts of all bodies' joints and their time derivatives [N m/s^m], [N/s^m], without
         friction and armature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.dynamics import FORMULATIONS, BodyEfforts
+    >>> newton_euler: BodyEfforts = FORMULATIONS['newton_euler'].body_efforts
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> newton_euler(model, np.zeros((1, 3, 2)), {}).round(2)
+    array([[[44.14,  9.81]]])
     """
 
     def __call__(
@@ -49,7 +59,15 @@ class BodyEfforts(Protocol):
 
 
 class Formulation(NamedTuple):
-    """A way to compute the efforts of all bodies' joints."""
+    """A way to compute the efforts of all bodies' joints.
+
+    Examples
+    --------
+    >>> from hodyn_ros.dynamics import FORMULATIONS
+    >>> [name for name, kind in FORMULATIONS.items() if kind.highest_order is None]
+    ['body_fixed', 'closed_form', 'lagrange', 'nth_order', 'spatial',
+    'spatial_base_acceleration', 'hybrid']
+    """
 
     body_efforts: BodyEfforts
     highest_order: int | None

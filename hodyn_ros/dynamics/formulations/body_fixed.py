@@ -11,7 +11,7 @@ functions f_b of the joint position,
     A(t) = K_0 + f_1(t) K_1 + f_2(t) K_2,   K_b = ad_X^b Ad(B^-1),
 
 with f_1 = -sin q, f_2 = 1 - cos q for revolute and f_1 = -q, f_2 = 0 for prismatic joints, and two
-terms more for helical ones, see `doc/formulations/body_fixed.rst`. So one product with the
+terms more for helical ones, see `doc/formulations/index.rst`. So one product with the
 matrices and one with the functions, by Leibniz's rule, transform all derivatives of a twist.
 """
 

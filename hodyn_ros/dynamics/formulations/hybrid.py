@@ -3,7 +3,7 @@
 A hybrid twist V = (omega, v) holds the angular velocity of a body and the velocity of the origin
 of its frame, both in base link axes; momenta and wrenches are about this origin, too. Derivatives
 are componentwise: the axes are at rest, the origin moves with the body. Mueller 2021 mentions this
-representation without formulas; their derivation is on the page `doc/formulations/hybrid.rst`.
+representation without formulas; their derivation is on the page `doc/formulations/index.rst`.
 
 The two halves of a screw are the columns of a matrix (3, 2), which a rotation turns together. The
 weight enters by a base that accelerates upwards, which adds to dv/dt alone: applied wrenches need

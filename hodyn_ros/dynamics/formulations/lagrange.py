@@ -2,7 +2,7 @@
 
 Source: the notes on Lagrangian dynamics, whose equation numbers are quoted below. (The last
 equation of the notes lacks the dot on B: it is dB/dt - 2 C that is skew symmetric.) Everything is
-in base axes. The partial derivatives of B are exact: see `doc/formulations/lagrange.rst`. The
+in base axes. The partial derivatives of B are exact: see `doc/formulations/closed_form.rst`. The
 notes give the efforts alone; their time derivatives are those of the same equations.
 """
 

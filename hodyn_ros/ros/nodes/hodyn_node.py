@@ -69,8 +69,8 @@ from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import CommandStream, ControllerOutput
 from hodyn_ros.ros.planner.messages import SERVICES, health_of
-from hodyn_ros.streams import base_motion
-from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
+from hodyn_ros.streams.base_motion import TIMEOUT
+from hodyn_ros.streams.efforts import Circumstances, Surroundings, deviations
 from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
 from hodyn_ros.streams.identification import OnlineParameters, estimator_of
 from hodyn_ros.streams.measured import MeasuredMotion, MechanismStates
@@ -81,19 +81,13 @@ from hodyn_ros.streams.motion_stream import (
     MotionStream,
     Plan,
 )
-from hodyn_ros.streams.motors import Stiffness
-from hodyn_ros.streams.payloads import (
-    Transitions,
-    check_transition,
-    law_from,
-    with_payload,
-)
+from hodyn_ros.streams.payloads import check_transition, law_from, with_payload
 from hodyn_ros.streams.preparation import Compiled, CompiledRobots
 from hodyn_ros.streams.process_watch import LOOK_PERIOD, RUNNING
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot, drives_of, without_limits
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
-from hodyn_ros.streams.wrenches import Wrenches, check_target
+from hodyn_ros.streams.wrenches import check_target
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.typing import Array
 
@@ -136,15 +130,10 @@ class HodynNode(RobotNode[NodeSettings]):
         self._unlimited: list[str] = []  # what has been said to have no limit
         self._estimate: Estimate | None = None  # of the joint states, not answered yet
         self._last_tick: int | None = None
-        self._stiffness = Stiffness()
-        self._wrenches = Wrenches(settings)
-        self._base = base_motion.BaseMotions()
+        self._around = Surroundings(settings)
         self._measured = MeasuredMotion()
         self._motions = MotionReader()
         self._mechanism = MechanismStates()
-        self._transitions = Transitions()
-        acting = self._wrenches, self._base, self._transitions
-        self._efforts = InstantEfforts(*acting)
         self._identification = OnlineParameters(self)
 
         self._effort_publisher = self.advertise(JointEffort, '~/joint_effort')
@@ -161,7 +150,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._stream_timer.cancel()
 
         self._preparation = CompiledRobots(
-            self, self._wrenches.latest, self._on_progress, self._on_robot
+            self, self._around.wrenches.latest, self._on_progress, self._on_robot
         )
         self._planning = PlanningClient(
             self,
@@ -249,7 +238,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if has_other_commands or settings.friction != before.friction:
             self._preparation.update_robot()
             if has_other_commands:
-                self._transitions.follow(self._preparation.with_payloads)
+                self._around.transitions.follow(self._preparation.with_payloads)
             self._on_progress()
         else:
             self._planning.set_up(self.robot, self._preparation.is_under_way)
@@ -259,7 +248,7 @@ class HodynNode(RobotNode[NodeSettings]):
     def _measure(self, model: RobotModel) -> list[str]:
         """Measure a robot as the settings say; return the links whose wrench has no place."""
         self._measured.use(self.settings.estimator, model.joint_names, model.joint_types)
-        return self._wrenches.use(self.settings, model)
+        return self._around.wrenches.use(self.settings, model)
 
     def _on_progress(self) -> None:
         """Follow what has become of robots: there is another one, or one is being made ready."""
@@ -271,11 +260,9 @@ class HodynNode(RobotNode[NodeSettings]):
             self._writer = EffortWriter(robot.model)
             self._mechanism.use(robot.model)
             if self.robot is None or self.robot.model.base_link != robot.model.base_link:
-                self._base.clear()
-            drives, before = robot.drives, self.robot and self.robot.drives
-            if drives is not before:
-                self._motors = None if drives is None else MotorMessages(drives.actuators)
-                self._stiffness.keep_only(() if drives is None else drives.stiffness)
+                self._around.base.clear()
+            drives = robot.drives
+            self._motors = None if drives is None else MotorMessages(drives.actuators)
             self._pass_over_to(robot)
             self.robot = robot
             unlimited = without_limits(robot)
@@ -301,15 +288,17 @@ class HodynNode(RobotNode[NodeSettings]):
         if self.stream.timeline and before.model.joint_names == robot.model.joint_names:
             # Where so many changes wait already, nobody sees one more step.
             with suppress(RequestError):
-                start = self._transitions.start(self.now())
+                start = self._around.transitions.start(self.now())
                 duration = DESCRIPTION_TRANSITION
-                self._transitions.add(before, robot, start, duration, keeps_past=False)
+                self._around.transitions.add(
+                    before, robot, start, duration, keeps_past=False
+                )
                 self.get_logger().info(
                     'The motion in progress goes on with the new robot; its efforts take over '
                     f'within {duration:g} s.'
                 )
                 return
-        self._transitions.follow(self._preparation.with_payloads)
+        self._around.transitions.follow(self._preparation.with_payloads)
 
     def _on_robot(self, made: Compiled) -> None:
         model, remark = made
@@ -402,14 +391,14 @@ class HodynNode(RobotNode[NodeSettings]):
         try:
             before = self._preparation.ready()
             check_transition(request.transition_time, request.allow_step)
-            start = self._transitions.start(self.now())
+            start = self._around.transitions.start(self.now())
             change(before)
         except HodynError as error:
             response.message = str(error)
             self.refuse(service, error)
             return response
         after = self._preparation.ready()
-        self._transitions.add(before, after, start, request.transition_time)
+        self._around.transitions.add(before, after, start, request.transition_time)
         self._preparation.request_wrenches()
         self.diagnostics.received(service)
         response.success, response.start = True, time_message(start)
@@ -423,12 +412,8 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def _take_joint_motion(self, given: tuple[Robot, Array, int]) -> None:
         robot, motion, stamp = given
-        stamp, arrival = self._times(stamp)
-        if stamp < arrival:  # one that is ahead is answered
-            check_age(
-                'joint_motion', stamp, arrival, self.settings.input_timeout, 'input_timeout'
-            )
-        elif stamp - arrival > _FAR_AHEAD:
+        stamp, arrival = self._timely('joint_motion', stamp, may_lead=True)
+        if stamp - arrival > _FAR_AHEAD:
             self.diagnostics.input('joint_motion').add(AHEAD)
             self.get_logger().warning(
                 f'joint_motion: the stamp lies {(stamp - arrival) / NANOSECONDS:.0f} s in the '
@@ -445,20 +430,16 @@ class HodynNode(RobotNode[NodeSettings]):
         now, is_simulated = self.now(), self.get_clock().ros_time_is_active
         return (now if is_simulated else min(self.received or now, now)), now
 
-    def _times(self, stamp: int) -> tuple[int, int]:
+    def _timely(self, topic: str, stamp: int, *, may_lead: bool = False) -> tuple[int, int]:
         """Stamp (zero: the arrival) and arrival [ns] of the message that is being taken.
 
-        StaleError if it came in time, but has waited here for too long.
+        StaleError if they are too far apart, or it has waited here for too long.
         """
         arrival, now = self._times_of_arrival()
-        stamp, timeout = stamp or arrival, self.settings.input_timeout
-        if timeout and now - stamp > timeout * NANOSECONDS >= arrival - stamp:
-            raise StaleError(
-                f'The stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, more than '
-                f'input_timeout ({timeout} s), since the message has waited for the node for '
-                f'{(now - arrival) / NANOSECONDS:.3f} s: the node or its machine has too much to '
-                'do, or was held up.'
-            )
+        stamp = stamp or arrival
+        if stamp < now or not may_lead:
+            timeout, waited = self.settings.input_timeout, (now - arrival) / NANOSECONDS
+            check_age(topic, stamp, now, timeout, 'input_timeout', waited)
         return stamp, arrival
 
     def _take_joint_states(self, message: JointState) -> None:
@@ -469,7 +450,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._preparation.ready()
         measured, state, topic = self._measured, message, 'joint_states'
         dropped = measured.dropped
-        stamp, arrival = self._times(nanoseconds(message.header.stamp))
+        stamp, arrival = self._timely(topic, nanoseconds(message.header.stamp))
         if has_loops:
             fields, names = _STATE[: 1 + bool(message.velocity)], message.name
             given = read_rows(topic, message, fields, len(names), len(fields), 'name')
@@ -482,8 +463,7 @@ class HodynNode(RobotNode[NodeSettings]):
         values = values_of(topic, state, ('position',), measured.joint_names)
         estimate = None
         if values is not None:
-            timeout = self.settings.input_timeout
-            estimate = measured.take(values[0], stamp, arrival, timeout)
+            estimate = measured.take(values[0], stamp)
         self._take_efforts(message, stamp)
         self.diagnostics.dropped(topic, measured.dropped - dropped)
         if measured.is_behind_gap:
@@ -546,37 +526,38 @@ class HodynNode(RobotNode[NodeSettings]):
             self._publish_effort(robot, estimate.motion, estimate.time, *kind, estimate)
 
     def _take_acting(
-        self, topic: str, keep: Callable[[Any, Robot, int], bool], message: Any
+        self, topic: str, keep: Callable[[Any, Robot], bool], message: Any
     ) -> None:
         """Keep what acts on the robot, unless something newer has come."""
         if self._preparation.is_awaited and topic in ('wrench', 'base_motion'):
             return  # who measures early makes no mistake
-        dropped = self._wrenches.dropped
-        is_kept = keep(message, self._preparation.ready(), self._times_of_arrival()[0])
-        self.diagnostics.dropped(topic, self._wrenches.dropped - dropped + (not is_kept))
-
-    def _take_wrench_motion(self, message: WrenchMotion, robot: Robot, now: int) -> bool:
-        given, stamp = wrench_from_message(message), nanoseconds(message.header.stamp)
-        if self._wrenches.take_given(given, stamp, robot.model, now):
+        axes = self._around.wrenches.axes
+        is_kept = keep(message, self._preparation.ready())
+        if self._around.wrenches.axes != axes:
             self._preparation.request_wrenches()
-        return True  # it counts itself
+        self.diagnostics.dropped(topic, not is_kept)
 
-    def _take_wrench(self, message: WrenchStamped, robot: Robot, now: int) -> bool:
+    def _take_wrench_motion(self, message: WrenchMotion, robot: Robot) -> bool:
+        given, stamp = wrench_from_message(message), nanoseconds(message.header.stamp)
+        now = self._times_of_arrival()[0]
+        return self._around.wrenches.take_given(given, stamp, robot.model, now)
+
+    def _take_wrench(self, message: WrenchStamped, robot: Robot) -> bool:
         values, header = np.array(moment_force(message.wrench)), message.header
         given = header.frame_id, values, nanoseconds(header.stamp)
-        if self._wrenches.take_measured(*given, robot.model, now):
-            self._preparation.request_wrenches()
-        return True
+        now = self._times_of_arrival()[0]
+        return self._around.wrenches.take_measured(*given, robot.model, now)
 
-    def _take_base_motion(self, message: BaseMotion, robot: Robot, now: int) -> bool:
+    def _take_base_motion(self, message: BaseMotion, robot: Robot) -> bool:
         motion = motion_of_base(message, robot.model.base_link)
-        stamp = nanoseconds(message.header.stamp) or now
-        return self._base.take_motion(motion, stamp, now, self.settings.input_timeout)
+        stamp, _ = self._timely('base_motion', nanoseconds(message.header.stamp))
+        return self._around.base.take(stamp, motion)
 
-    def _take_stiffness(self, message: StiffnessMotion, robot: Robot, now: int) -> bool:
+    def _take_stiffness(self, message: StiffnessMotion, robot: Robot) -> bool:
         joints = () if robot.drives is None else robot.drives.stiffness
         wanted = stiffness_from_message(message, joints)
-        return self._stiffness.take_wish(wanted, nanoseconds(message.header.stamp) or now)
+        stamp = nanoseconds(message.header.stamp) or self._times_of_arrival()[0]
+        return self._around.stiffness.take(stamp, wanted)
 
     def _publish_effort(
         self,
@@ -602,24 +583,23 @@ class HodynNode(RobotNode[NodeSettings]):
         estimate : Estimate, optional
             From which the motion is.
         """
-        begin, efforts, settings = time.perf_counter(), self._efforts, self.settings
+        begin, around, settings = time.perf_counter(), self._around, self.settings
         found = Circumstances(stamp, motion)
-        if settings.base_motion or self._wrenches.sources or self._transitions.items:
+        if settings.base_motion or around.wrenches.sources or around.transitions.items:
             try:
-                found = efforts.circumstances(robot, motion, stamp, settings)
+                found = around.circumstances(robot, motion, stamp, settings)
             except (StaleError, WrenchError) as error:
                 self.hold_back('effort', error)
                 return
-            motion, effort = found.motion, efforts.of(robot, found)
+            motion, effort = found.motion, around.efforts(robot, found)
         else:  # the short way of most robots
             effort = inverse_dynamics(robot.model, motion)
-        std, delay = None, 0.0
-        if estimate is not None or found.acting is not None:
-            std = deviations(robot, found, effort, estimate)
+        of_motion, delay = None, 0.0
         if estimate is not None:
-            delay = estimate.delay
-            if std is not None:
-                self._identify(motion, stamp, found.wrenches, std)
+            of_motion, delay = estimate.deviations(len(motion)), estimate.delay
+        std = deviations(robot.model, found, effort, of_motion)
+        if estimate is not None and std is not None:
+            self._identify(motion, stamp, found.acting.wrenches or None, std)
         message = self._writer.message(effort, stamp, source, continuous, std, delay)
         self._effort_publisher.publish(message)
         if self._mechanism.joint_names:
@@ -631,7 +611,7 @@ class HodynNode(RobotNode[NodeSettings]):
             self._publish_motors(robot, motion, effort, stamp, source)
         if source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._commands.is_wanted:
             is_whole = robot.sent is robot.model
-            sent = effort if is_whole else self._efforts.of(robot, found, 1)
+            sent = effort if is_whole else around.efforts(robot, found, 1)
             self._commands.publish(sent[0])
 
     def _publish_state(self, motion: Array, stamp: int) -> None:
@@ -656,7 +636,7 @@ class HodynNode(RobotNode[NodeSettings]):
         assert messages is not None and drives is not None
         health = self.diagnostics.motors
         stiffness = drives.default_stiffness()
-        stiffness.update(self._stiffness.at(stamp, stiffness))
+        stiffness |= self._around.stiffness.at(stamp, stiffness)
         try:
             motors = motor_motion(
                 drives.actuators, motion, effort, stiffness=stiffness, order=None
@@ -727,10 +707,7 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def on_time_jump(self, why: str) -> None:
         """Forget all but the robot."""
-        self._wrenches.clear()
-        self._base.clear()
-        self._transitions.clear()
-        self._stiffness.clear()
+        self._around.clear()
         self._measured.reset()
         self._identification.clear()
         self._last_tick = None
@@ -748,9 +725,9 @@ class HodynNode(RobotNode[NodeSettings]):
         for topic in ('wrench_motion', 'wrench'):
             diagnostics.input(topic).timeout = settings.wrench.timeout
         if settings.base_motion:
-            diagnostics.input('base_motion').timeout = base_motion.TIMEOUT
+            diagnostics.input('base_motion').timeout = TIMEOUT
         self._planning.note_stream(self.stream, self._instant())
-        diagnostics.wrenches = self._wrenches.report(self.now())
+        diagnostics.wrenches = self._around.wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
         reports = diagnostics.report(*self._preparation.state, values)
         identified = self._identification.report()
@@ -766,7 +743,7 @@ class HodynNode(RobotNode[NodeSettings]):
         model = robot.model
         motion = np.zeros((5, model.n_joints))
         algorithms = {'algorithm': chosen_algorithm(model, motion)}
-        wrenches = self._wrenches.latest()
+        wrenches = self._around.wrenches.latest()
         if self.settings.base_motion:
             algorithms['algorithm'] = 'moving base'
         elif wrenches:
