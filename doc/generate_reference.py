@@ -31,6 +31,7 @@ from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import Entry, Family, entries
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 from hodyn_ros.ros.nodes.simulated_robot import SimulationSettings
+from hodyn_ros.ros.nodes.trajectory_proxy import ProxySettings
 
 ROOT = Path(__file__).resolve().parent.parent
 DOC = ROOT / 'doc'
@@ -350,6 +351,7 @@ FILES: Mapping[Path, Callable[[], str]] = {
     DOC / 'joint_parameters.inc': joint_parameters,
     DOC / 'flatness_parameters.inc': partial(parameters, ControlSettings),
     DOC / 'simulated_robot_parameters.inc': partial(parameters, SimulationSettings),
+    DOC / 'proxy_parameters.inc': partial(parameters, ProxySettings),
     ROOT / 'config' / 'generic.yaml': generic,
 }
 

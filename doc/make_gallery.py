@@ -198,6 +198,11 @@ PAGES: dict[str, Callable[[Values], Figure]] = {
         identification,
     )
 }
+GUIDES = {
+    'planner': 'node',
+    'controller': 'node',
+    'elastic_joint': 'drives',
+}  # whose examples are drawn; the others are tutorials
 NOTEBOOKS: dict[str, Callable[[Values], Figure]] = {
     draw.__name__: draw for draw in (torque_rates, stopped_robot, elastic_joints)
 }
@@ -220,7 +225,7 @@ def drawn(name: str) -> Figure:
     """Run a page or a notebook and draw what comes of it."""
     found: dict[str, Any] = {'__name__': '__main__'}
     if name in PAGES:
-        page = ROOT / 'doc' / 'tutorials' / f'{name}.rst'
+        page = ROOT / 'doc' / f'{GUIDES.get(name, f"tutorials/{name}")}.rst'
         code, draw = examples(page.read_text(encoding='utf-8')), PAGES[name]
     else:
         notebook = ROOT / 'examples' / 'notebooks' / f'{name}.ipynb'

@@ -58,7 +58,7 @@ QUICK = (
     'getting_started.rst',
     'conventions.rst',
     'kinematics.rst',
-    'friction.rst',
+    'drives.rst',
     'trajectories.rst',
     'dynamics.rst',
     'formulations/index.rst',
