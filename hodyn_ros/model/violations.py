@@ -297,14 +297,11 @@ class LimitedJoints:
         for name in (tree.body_names[body] for body in self.moved):
             others = known[name]._replace(effort=np.inf)
             self.names += (name,)
-            self.limits = self.limits._replace(
-                **{
-                    what: np.append(
-                        getattr(self.limits, what), getattr(others, what, np.inf)
-                    )
-                    for what in MotionLimits._fields[:-1]
-                }
-            )
+            columns: dict[str, Any] = {
+                what: np.append(getattr(self.limits, what), getattr(others, what, np.inf))
+                for what in MotionLimits._fields[:-1]
+            }
+            self.limits = self.limits._replace(**columns)
 
     def _is_implied(self, body: int, limits: Limits) -> bool:
         """Whether a joint keeps its limits wherever the joint that it follows keeps its own."""
