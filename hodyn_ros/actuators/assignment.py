@@ -62,6 +62,15 @@ class Actuators:
         If a joint is unknown.
     ActuatorError
         If what is given is no actuator, or an inertia counts twice.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(1000.0, 0.1)})
+    >>> drives.motor_names, drives.by_joint['shoulder']
+    (('shoulder', 'elbow'), RigidDrive(motor_inertia=0.0, friction=None))
     """
 
     model: RobotModel

@@ -304,6 +304,15 @@ def actuators_from_config(model: RobotModel, config: Config) -> Actuators:
     ActuatorError
         If a key is unknown, missing or does not belong to the actuator, or a value cannot be
         used. The message names joint and key.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import actuators_from_config
+    >>> config = {'elbow': {'type': 'sea', 'stiffness': 1000.0, 'motor_inertia': 0.1}}
+    >>> drives = actuators_from_config(RobotModel.from_urdf('two_link'), config)
+    >>> type(drives.by_joint['elbow']).__name__, drives.by_joint['elbow'].stiffness
+    ('SeriesElastic', 1000.0)
     """
     actuators = {}
     for joint, table in check_config(config, model).items():
@@ -324,6 +333,15 @@ def motor_limits_from_config(actuators: Actuators, config: Config) -> MotorLimit
     Returns
     -------
     MotorLimits
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import actuators_from_config, motor_limits_from_config
+    >>> config = {'elbow': {'type': 'rigid', 'max_motor_torque': 40.0}}
+    >>> drives = actuators_from_config(RobotModel.from_urdf('two_link'), config)
+    >>> motor_limits_from_config(drives, config).motor_torque
+    array([inf, 40.])
     """
     limits = {
         joint: {quantity: table[name] for name, quantity in LIMITS.items() if name in table}

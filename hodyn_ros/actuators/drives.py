@@ -44,7 +44,15 @@ _ANGULAR_AND_LINEAR = (('N m/rad', 'N/m'), ('kg m^2', 'kg'), ('N m', 'N'), ('rad
 
 
 class Motors(NamedTuple):
-    """Motion and torque of the m motors of one joint."""
+    """Motion and torque of the m motors of one joint.
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import SeriesElastic
+    >>> position, torque = SeriesElastic(1000.0, 0.1).motors([0.3, 0.0, 0.0], [20.0, 5.0, 0.0])
+    >>> position.round(3), torque
+    (array([[0.32 , 0.005, 0.   ]]), array([[20.]]))
+    """
 
     position: Array
     """Series of the positions, shape (..., m, R) [rad] or [m]."""
@@ -67,6 +75,14 @@ class Actuator:
         Of a linear spring [N m/rad] or [N/m]; infinite for all others.
     damping : float
         Of a damper beside it [N m s/rad] or [N s/m].
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import RigidDrive, SeriesElastic
+    >>> rigid, elastic = RigidDrive(0.1), SeriesElastic(1000.0, 0.1)
+    >>> motors = [drive.motors([0.3, 0.0, 0.0], [20.0, 0.0, 0.0]) for drive in (rigid, elastic)]
+    >>> [float(motor.position[0, 0]) for motor in motors]
+    [0.3, 0.32]
     """
 
     motor_suffixes: tuple[str, ...] = ('',)
@@ -170,6 +186,14 @@ class RigidDrive(Actuator):
         [kg m^2] or [kg], not negative.
     friction : FrictionLaw, optional
         Friction of the motor, beside that of the model, which is part of Q.
+
+    Examples
+    --------
+    >>> from hodyn_ros import friction
+    >>> from hodyn_ros.actuators import RigidDrive
+    >>> drive = RigidDrive(motor_inertia=0.5, friction=friction.Viscous(2.0))
+    >>> drive.motors([0.1, 1.0, 3.0], [10.0]).torque
+    array([[13.5]])
     """
 
     motor_inertia: float = 0.0
@@ -199,6 +223,15 @@ class SeriesElastic(Actuator):
         slow motion, which changes little within D / k, see the module.
     friction : FrictionLaw, optional
         Friction of the motor, in terms of its velocity behind the gear.
+
+    Examples
+    --------
+    The motor is ahead of the joint by torque over stiffness:
+
+    >>> from hodyn_ros.actuators import SeriesElastic
+    >>> drive = SeriesElastic(1000.0, motor_inertia=0.1)
+    >>> drive.motors([0.3, 0.0, 0.0], [20.0, 0.0, 0.0]).position
+    array([[0.32, 0.  , 0.  ]])
     """
 
     spring: Spring
@@ -253,6 +286,14 @@ class VariableStiffness(Actuator):
         stands for both.
     friction : FrictionLaw or pair of them, optional
         Friction of each motor in terms of its velocity; one law stands for both.
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import VariableStiffness, vsa_model
+    >>> drive = VariableStiffness(vsa_model('qbmove', a=7.0, k=0.02), motor_inertia=0.01)
+    >>> position, _ = drive.motors([0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [6.0, 0.0, 0.0])
+    >>> position[:, 0].round(3)
+    array([ 0.602, -0.412])
     """
 
     model: VsaModel

@@ -28,7 +28,18 @@ MOTOR_QUANTITIES = ('motor_velocity', 'motor_torque', 'motor_torque_rate', 'defl
 
 
 class MotorLimits(NamedTuple):
-    """Largest magnitudes of what motors and springs do; infinite where there is no limit."""
+    """Largest magnitudes of what motors and springs do; infinite where there is no limit.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic, motor_limits
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(1000.0, 0.1)})
+    >>> limits = motor_limits(drives, {'elbow': {'motor_torque': 40.0, 'deflection': 0.05}})
+    >>> limits.motor_torque, limits.deflection
+    (array([inf, 40.]), array([ inf, 0.05]))
+    """
 
     motor_velocity: Array
     """Of the m motors [rad/s] or [m/s]."""
@@ -62,6 +73,14 @@ def motor_limits(
         If a joint is unknown.
     ActuatorError
         If a quantity is unknown, or a limit is not positive or not one for each motor.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, motor_limits
+    >>> drives = Actuators(RobotModel.from_urdf('two_link'), {})
+    >>> motor_limits(drives, {'elbow': {'motor_velocity': 5.0}}).motor_velocity
+    array([inf,  5.])
     """
     given = {} if limits is None else limits
     check_mapping('The limits are', given, 'joint names to limits', actuators.model)
@@ -104,6 +123,16 @@ def spring_deflections(actuators: Actuators, motors: MotorMotion) -> Array:
     ndarray, shape (..., R, m)
         In the order of `Actuators.motor_names`, with all derivatives [rad] or [m]. Zero for rigid
         joints, and for a motor that does not turn with the joint, such as that of a pivot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.actuators import motor_motion, spring_deflections
+    >>> drives = Actuators(RobotModel.from_urdf('two_link'), {'elbow': SeriesElastic(1000.0, 0.1)})
+    >>> spring_deflections(drives, motor_motion(drives, np.zeros((5, 2))))[0].round(4)
+    array([0.    , 0.0098])
     """
     deflection: Array = motors.deflection[..., actuators.joint_of_motor]
     for item in actuators.variable:
@@ -198,6 +227,19 @@ def find_motor_violations(
     ------
     MotionError
         If the motion holds NaN or infinite values, of which no limit can be checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.actuators import find_motor_violations, motor_limits, motor_motion
+    >>> drives = Actuators(RobotModel.from_urdf('two_link'), {'elbow': SeriesElastic(100.0, 0.1)})
+    >>> limits = motor_limits(drives, {'elbow': {'deflection': 0.05}})
+    >>> motors = motor_motion(drives, np.zeros((1, 5, 2)))
+    >>> for violation in find_motor_violations(drives, limits, motors):
+    ...     print(f'{violation.quantity}: {violation.value:.3f} beyond {violation.limit}')
+    deflection: 0.098 beyond 0.05
     """
     N = prod(motion.position.shape[:-2])
     samples = [array.reshape(N, *array.shape[-2:]) for array in motion]

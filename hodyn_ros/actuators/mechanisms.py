@@ -26,7 +26,17 @@ from hodyn_ros.typing import Array
 
 
 class Elastic(NamedTuple):
-    """What the springs do, with time derivatives along the last axis."""
+    """What the springs do, with time derivatives along the last axis.
+
+    Examples
+    --------
+    Effort, stiffness and efforts of both motors of a qbmove whose springs pull:
+
+    >>> from hodyn_ros.actuators import Qbmove
+    >>> effort, stiffness, motor_effort = Qbmove(a=7.0, k=0.02).series([[0.3], [-0.1]])
+    >>> effort.round(3), stiffness.round(3), motor_effort[:, 0].round(3)
+    (array([0.065]), array([0.756]), array([ 0.08 , -0.015]))
+    """
 
     effort: Array
     """On the link (..., K) [N m], positive where it accelerates the link to positive q."""
@@ -43,6 +53,14 @@ class VsaModel(ABC):
     ----------
     link_coupling : tuple of float
         c_1, c_2 in d_i = y_i - c_i q.
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import VsaModel, vsa_model
+    >>> joint: VsaModel = vsa_model('qbmove', a=7.0, k=0.02)
+    >>> joint.jacobian([0.1, 0.1]).round(3)
+    array([[0.176, 0.176],
+           [0.743, 0.743]])
     """
 
     link_coupling: ClassVar[tuple[float, float]] = (1.0, 1.0)
@@ -194,6 +212,14 @@ class Qbmove(HyperbolicPair):
         [N m]
     max_deflection : float
         Of each spring [rad]. Infinite by default.
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import Qbmove
+    >>> joint = Qbmove(a=7.0, k=0.02)
+    >>> least, _ = joint.stiffness_range([0.0, 1.0])
+    >>> least.round(3)
+    array([0.28 , 7.006])
     """
 
     a: float
@@ -229,6 +255,13 @@ class DlrBavs(HyperbolicPair):
         [1/rad]
     max_deflection : float
         Of each spring [rad]. Infinite by default.
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import DlrBavs
+    >>> joint = DlrBavs(a=1.0, b=2.0, k=0.5, ke=10.0)
+    >>> joint.series([[0.1], [0.1]]).effort.round(3)
+    array([3.526])
     """
 
     a: float
@@ -280,6 +313,13 @@ class AwasII(VsaModel):
         Largest x [m], less than L. By default it only stays below L.
     pitch : float
         Travel of the pivot per radian of motor 2 [m/rad].
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import AwasII
+    >>> lever = AwasII(Ks=50.0, L=0.1, r_t=0.05)
+    >>> lever.series([[0.1], [0.05]]).effort.round(3)
+    array([39.734])
     """
 
     link_coupling: ClassVar[tuple[float, float]] = (1.0, 0.0)
@@ -412,6 +452,12 @@ def vsa_model(model: str, parameter_set: str | None = None, **parameters: Any) -
     ------
     ActuatorError
         If a name is unknown, a parameter is missing or a value is not usable.
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import vsa_model
+    >>> vsa_model('qbmove', a=7.0, k=0.02)
+    Qbmove(a=7.0, k=0.02, max_deflection=inf)
     """
     check_choice('The model', model, MODELS, ActuatorError)
     kind, sets = MODELS[model], PARAMETER_SETS[model]

@@ -26,7 +26,19 @@ _DAMPED_ERROR = 1e-4
 
 
 class MotorMotion(NamedTuple):
-    """Motion and torque of all m motors, in the order of `Actuators.motor_names`."""
+    """Motion and torque of all m motors, in the order of `Actuators.motor_names`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic, motor_motion
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(1000.0, 0.1)})
+    >>> motors = motor_motion(drives, np.zeros((5, 2)))
+    >>> motors.position.shape, motors.torque.round(2), motors.deflection[0].round(4)
+    ((3, 2), array([[44.14,  9.81]]), array([0.    , 0.0098]))
+    """
 
     position: Array
     """`[..., r, :]` is the r-th time derivative of the positions, shape (..., R, m)."""
@@ -82,6 +94,21 @@ def motor_motion(
         If a joint is unknown.
     ActuatorError
         If something is missing or given for a joint that cannot use it.
+
+    Examples
+    --------
+    Positions to accelerations of the motors of an arm that is held, and their torques:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic, motor_motion
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {name: SeriesElastic(1000.0, 0.1) for name in model.joint_names})
+    >>> motors = motor_motion(drives, np.zeros((5, 2)))
+    >>> motors.position.round(3) + 0.0, motors.torque.round(2)
+    (array([[0.044, 0.01 ],
+           [0.   , 0.   ],
+           [0.   , 0.   ]]), array([[44.14,  9.81]]))
     """
     arrays = actuators.arrays
     q, Q = _motion_and_effort(actuators, motion, effort, wrench)

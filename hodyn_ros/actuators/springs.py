@@ -39,6 +39,16 @@ class Spring:
         The law as `kernels` reads it: a place for D / k of a damper, numbers of pieces and of
         coefficients of each, smallest slope, knots, torques at the knots, the origins of the
         pieces and their coefficients, lowest power first.
+
+    Examples
+    --------
+    Any spring gives the torque along a moving deflection, and back:
+
+    >>> from hodyn_ros.actuators import CubicSpring, Spring
+    >>> spring: Spring = CubicSpring(100.0, cubic=1000.0)
+    >>> torque = spring.series([0.1, 1.0, 0.0])
+    >>> torque, spring.deflection_series(torque).round(9) + 0.0
+    (array([ 11., 130., 600.]), array([0.1, 1. , 0. ]))
     """
 
     range: tuple[float, float]
@@ -221,6 +231,13 @@ class LinearSpring(_Polynomial):
         [N m/rad] or [N/m]
     max_deflection : float
         In both directions [rad] or [m].
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import LinearSpring
+    >>> spring = LinearSpring(1000.0, max_deflection=0.05)
+    >>> spring.deflection([20.0, -5.0]), spring.torque_range
+    (array([ 0.02 , -0.005]), (-50.0, 50.0))
     """
 
     stiffness: float
@@ -247,6 +264,13 @@ class CubicSpring(_Polynomial):
         deflection below sqrt(stiffness / (-3 cubic)), where the law stops to increase.
     max_deflection : float
         In both directions [rad] or [m].
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import CubicSpring
+    >>> spring = CubicSpring(100.0, cubic=1000.0)
+    >>> spring.deflection([5.0, 20.0]).round(4), spring.derivatives(0.1, 1)
+    (array([0.0488, 0.1595]), array([ 11., 130.]))
     """
 
     stiffness: float
@@ -272,6 +296,13 @@ class PolynomialSpring(_Polynomial):
         c_1, c_2, ... [N m/rad^j] or [N/m^j].
     max_deflection : float
         In both directions [rad] or [m].
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import PolynomialSpring
+    >>> spring = PolynomialSpring([100.0, 0.0, 1000.0])
+    >>> spring.series([0.1, 1.0])
+    array([ 11., 130.])
     """
 
     coefficients: Sequence[float]
@@ -309,6 +340,13 @@ class TableSpring(Spring):
         and the last are the ends of the range.
     torques : sequence of float
         Strictly increasing, as many [N m] or [N].
+
+    Examples
+    --------
+    >>> from hodyn_ros.actuators import TableSpring
+    >>> spring = TableSpring([-0.2, -0.1, 0.0, 0.1, 0.2], [-40.0, -12.0, 0.0, 12.0, 40.0])
+    >>> spring.deflection([12.0, 30.0]).round(3), spring.range
+    (array([0.1  , 0.173]), (-0.2, 0.2))
     """
 
     deflections: Sequence[float]

@@ -57,7 +57,18 @@ class Series(Protocol):
 
 
 class Along(NamedTuple):
-    """Series along a motion of n joints in model order."""
+    """Series along a motion of n joints in model order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import Along, limited
+    >>> motion, effort = np.zeros((1, 3, 2)), np.array([[[60.0, 10.0]]])
+    >>> along = Along(motion, effort)
+    >>> [quantity.name for quantity in limited(RobotModel.from_urdf('two_link'), along)][:5]
+    ['position', 'velocity', 'acceleration', 'jerk', 'effort']
+    """
 
     motion: Array
     """Shape (N, K, n); NaN where it is not known."""
@@ -210,7 +221,16 @@ def worst_moment(quantities: Sequence[Quantity]) -> tuple[Quantity, int, int] | 
 
 
 class Unlimited(NamedTuple):
-    """A quantity that has no limit in some joints or motors of one unit."""
+    """A quantity that has no limit in some joints or motors of one unit.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import find_unlimited
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> [item.text for item in find_unlimited(model, model.limits)][:2]
+    ['acceleration of all joints', 'jerk of all joints']
+    """
 
     quantity: str
     """As in `hodyn_ros.model.limits` and `hodyn_ros.actuators.limits`."""
@@ -325,6 +345,20 @@ def find_unlimited(
     -------
     tuple of Unlimited
         In the order of joints and motors, by quantities; empty where everything has a limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import find_unlimited
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> motion, effort = np.full((1, 4, 2), 0.5), np.zeros((1, 2, 2))
+    >>> for item in find_unlimited(model, model.limits, motion, effort):
+    ...     print(item.text)
+    acceleration of all joints (up to 0.5 rad/s^2 in shoulder)
+    jerk of all joints (up to 0.5 rad/s^3 in shoulder)
+    torque rate of all joints (up to 0 N m/s in shoulder)
+    second derivative of torque of all joints
     """
     none = np.zeros((0, 1, model.n_joints))
     of_joints = [

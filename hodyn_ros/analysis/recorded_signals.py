@@ -49,7 +49,16 @@ _LONGEST_HOLD = 100  # samples; what repeats longer stands still
 
 
 class Recorded(NamedTuple):
-    """What was commanded or measured at N instants, of the n joints in model order."""
+    """What was commanded or measured at N instants, of the n joints in model order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.analysis import Recorded
+    >>> recorded = Recorded(0.001 * np.arange(1000), np.zeros((1000, 2)))
+    >>> recorded.rows(np.arange(10, 20)).position.shape
+    (10, 2)
+    """
 
     times: Array
     """Shape (N,) [s]."""
@@ -96,7 +105,24 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Signal(Quantity):
-    """A quantity of the n joints along a recording, beside its limits of shape (n,)."""
+    """A quantity of the n joints along a recording, beside its limits of shape (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import Recorded, find_stop_causes
+    >>> model, times = RobotModel.from_urdf('two_link'), 0.001 * np.arange(2000)
+    >>> slow = Recorded(times, 0.1 * np.sin(times)[:, None] * np.ones(2))
+    >>> for signal in find_stop_causes(model, model.limits, slow).signals:
+    ...     print(signal.name, signal.source, signal.peaks.round(3))
+    position commanded [0.032 0.036]
+    velocity commanded [0.017 0.017]
+    acceleration commanded [nan nan]
+    jerk commanded [nan nan]
+    effort computed [0.552 0.327]
+    effort_dot computed [nan nan]
+    """
 
     source: str
     """'commanded', 'measured', or 'computed': what the model needs for the commands."""

@@ -37,7 +37,18 @@ _LARGEST = 1e12  # tolerance, with which nothing is left but waypoints
 
 @shown
 class ControllerTrajectory(NamedTuple):
-    """Points of a motion for joint_trajectory_controller, with feed-forward efforts."""
+    """Points of a motion for joint_trajectory_controller, with feed-forward efforts.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import controller_trajectory
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline = fit_spline([0.0, 1.0], [[0.0, 0.0], [1.0, 0.5]])
+    >>> points = controller_trajectory(RobotModel.from_urdf('two_link'), spline, tolerance=1.0)
+    >>> points.motion.shape, points.effort.shape, points.error < 1.0
+    ((22, 3, 2), (22, 2), True)
+    """
 
     times: Array
     """Whole nanoseconds, increasing, shape (N,) [s]."""
@@ -82,6 +93,18 @@ def controller_trajectory(
         If the efforts of the motion jump, since its accelerations do.
     RequestError
         If the tolerance is not positive, or needs more points than `max_points`.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import controller_trajectory
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> spline = fit_spline([0.0, 1.0], [[0.0, 0.0], [1.0, 0.5]])
+    >>> for tolerance in (1.0, 0.1):
+    ...     print(len(controller_trajectory(model, spline, tolerance).times))
+    22
+    69
     """
     tolerance = checked_number('tolerance', tolerance, RequestError, above=0.0)
     if motion.continuous_derivative < 2:

@@ -46,6 +46,17 @@ class Excess(NamedTuple):
     joint_name : str
     value : float
         In the unit of the quantity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import Recorded, find_stop_causes
+    >>> model, times = RobotModel.from_urdf('two_link'), 0.001 * np.arange(2000)
+    >>> fast = Recorded(times, np.sin(8.0 * times)[:, None] * [1.0, 0.1])
+    >>> excess = find_stop_causes(model, model.limits, fast).causes[0].excesses[0]
+    >>> f'{excess.quantity} of {excess.joint_name}: {excess.value:.2f} {excess.unit}'
+    'velocity of shoulder: -8.00 rad/s'
     """
 
     quantity: str
@@ -72,6 +83,16 @@ class Undecided(NamedTuple):
         As in `Violation`.
     joint_names : tuple of str
         Joints of which it is not decided.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import Recorded, find_stop_causes
+    >>> model, times = RobotModel.from_urdf('two_link'), 0.001 * np.arange(2000)
+    >>> coarse = Recorded(times, np.sin(times)[:, None].round(2) * np.ones(2))
+    >>> [item.text for item in find_stop_causes(model, model.limits, coarse).undecided]
+    ['commanded velocity of all joints', 'computed torque of all joints']
     """
 
     quantity: str
@@ -98,7 +119,21 @@ class Undecided(NamedTuple):
 
 @dataclass(frozen=True)
 class StopCause:
-    """What may have stopped the robot."""
+    """What may have stopped the robot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import Recorded, find_stop_causes
+    >>> model, times = RobotModel.from_urdf('two_link'), 0.001 * np.arange(2000)
+    >>> fast = Recorded(times, np.sin(8.0 * times)[:, None] * [1.0, 0.1])
+    >>> cause = find_stop_causes(model, model.limits, fast).causes[0]
+    >>> cause.kind, cause.time, cause.is_certain, round(cause.factor, 2)
+    ('motion too fast', 0.001, True, 1.33)
+    >>> cause.advice
+    'The commanded motion is too fast for its limits: hodyn retime finds a timing that keeps them.'
+    """
 
     kind: str
     """Such as 'missed cycle'."""
@@ -141,7 +176,19 @@ class StopCause:
 
 @dataclass(frozen=True, eq=False)
 class StopAnalysis:
-    """Causes for which a robot may have stopped; see `find_stop_causes`."""
+    """Causes for which a robot may have stopped; see `find_stop_causes`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import Recorded, find_stop_causes
+    >>> model, times = RobotModel.from_urdf('two_link'), 0.001 * np.arange(2000)
+    >>> fast = Recorded(times, np.sin(8.0 * times)[:, None] * [1.0, 0.1])
+    >>> found = find_stop_causes(model, model.limits, fast)
+    >>> found.verdict, found.period, [cause.kind for cause in found.causes][:2]
+    ('exceeded', 0.001, ['motion too fast'])
+    """
 
     causes: tuple[StopCause, ...]
     """Most probable first."""

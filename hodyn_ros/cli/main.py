@@ -135,6 +135,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     int
         0: done, 1: a limit is exceeded (check), 2: an error, 130: interrupted, 141: nobody
         reads the output.
+
+    Examples
+    --------
+    >>> from hodyn_ros.cli import run
+    >>> run(['info', 'two_link'])
+    two_link: 2 joints, 5 kg in motion
+    ...
+    0
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if os.environ.get('_HODYN_COMPLETE'):

@@ -98,6 +98,13 @@ def generate_code(
     -----
     The length of the code grows in proportion to the number of joints, and so does the time that
     compilers take for it, since long functions are divided into parts.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, generate_code
+    >>> written = generate_code(RobotModel.from_urdf('two_link'), 'generated', order=0)
+    >>> [path.name for path in written]
+    ['two_link_dynamics.h', 'two_link_dynamics.c', 'two_link_dynamics_test.c', 'CMakeLists.txt']
     """
     code = _checked_code(
         model, language, order, precision, name, wrench_links, bool(forward_dynamics)

@@ -152,6 +152,12 @@ def identifier(text: str) -> str:
 
     'robot' stands in for an empty one, and before a digit at the start. At most `LONGEST_NAME`
     characters of the text are kept.
+
+    Examples
+    --------
+    >>> from hodyn_ros.codegen import identifier
+    >>> identifier('UR5e (left)'), identifier('7-axis arm')
+    ('UR5e_left', 'robot_7_axis_arm')
     """
     name = re.sub(r'[^A-Za-z0-9]+', '_', text).strip('_')[:LONGEST_NAME].rstrip('_')
     if not name:

@@ -50,6 +50,17 @@ class Progress:
         Since the run began [s].
     latest : str
         The file that has just come to its end; empty at the beginning.
+
+    Examples
+    --------
+    >>> from hodyn_ros.datasets import DatasetRun, process_files
+    >>> from hodyn_ros.files import Samples, write_results
+    >>> samples = Samples(('shoulder', 'elbow'), [0.0, 0.1], [[[0.1, 0.2]] * 3] * 2)
+    >>> write_results('motion.npz', samples)
+    >>> run = DatasetRun('two_link', 'motion.npz', 'efforts', suffix='.npz', workers=0)
+    >>> _ = process_files(run, lambda progress: print(f'{progress.done} of {progress.total}'))
+    0 of 1
+    1 of 1
     """
 
     total: int
@@ -77,6 +88,17 @@ class BatchSummary:
         What was computed anew and why, and remarks on results.
     errors : pathlib.Path or None
         File with one line of JSON for each error; None: there were none.
+
+    Examples
+    --------
+    >>> from hodyn_ros.datasets import DatasetRun, process_files
+    >>> from hodyn_ros.files import Samples, write_results
+    >>> samples = Samples(('shoulder', 'elbow'), [0.0, 0.1], [[[0.1, 0.2]] * 3] * 2)
+    >>> write_results('motion.npz', samples)
+    >>> run = DatasetRun('two_link', 'motion.npz', 'efforts', suffix='.npz', workers=0)
+    >>> summary = process_files(run)
+    >>> summary.computed, summary.failed, summary.samples
+    (1, 0, 2)
     """
 
     total: int
@@ -113,6 +135,20 @@ def process_files(
     ------
     BatchError
         If inputs or the output folder cannot be used, or the workers are lost.
+
+    Examples
+    --------
+    The second run finds the results of the first one:
+
+    >>> from hodyn_ros.datasets import DatasetRun, process_files
+    >>> from hodyn_ros.files import Samples, write_results
+    >>> samples = Samples(('shoulder', 'elbow'), [0.0, 0.1], [[[0.1, 0.2]] * 3] * 2)
+    >>> write_results('motion.npz', samples)
+    >>> run = DatasetRun('two_link', 'motion.npz', 'efforts', suffix='.npz', workers=0)
+    >>> for summary in (process_files(run), process_files(run)):
+    ...     print(summary.computed, summary.kept)
+    1 0
+    0 1
     """
     began, output = time.monotonic(), run.output_folder
     try:

@@ -60,6 +60,15 @@ class ParameterEstimate(NamedTuple):
     std : ndarray
         Their standard deviations [units].
     units : tuple of str
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import OnlineEstimator
+    >>> estimator = OnlineEstimator(RobotModel.from_urdf('two_link'), link='tool')
+    >>> estimate = estimator.estimate
+    >>> estimate.names[0], estimate.units[0], estimate.std[0].round(1).item(), estimate.payload()
+    ('payload.mass', 'kg', 10.0, None)
     """
 
     names: tuple[str, ...]
@@ -110,6 +119,22 @@ class OnlineEstimator:
     ------
     HodynError
         If there is nothing to find, a number is out of range, or a link or joint is unknown.
+
+    Examples
+    --------
+    A payload of 0.5 kg becomes known while the arm moves:
+
+    >>> from hodyn_ros import RobotModel, inverse_dynamics
+    >>> from hodyn_ros.identification import OnlineEstimator
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> robot, estimator = model.with_payload('tool', 0.5), OnlineEstimator(model, link='tool')
+    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> for stamp in range(0, 4_000_000_000, 20_000_000):
+    ...     motion = path(1e-9 * stamp, 2)
+    ...     estimate = estimator.update(stamp, motion, inverse_dynamics(robot, motion)[0])
+    >>> print(f'{estimate.names[0]}: {estimate.values[0]:.2f} +- {estimate.std[0]:.2f} kg')
+    payload.mass: 0.50 +- 0.01 kg
     """
 
     def __init__(

@@ -237,6 +237,14 @@ class Engine(Compiler[KernelRequest, 'Kernel']):
     Parameters
     ----------
     model : Mechanism
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.engine import KernelRequest, engine_of
+    >>> engine = engine_of(RobotModel.from_urdf('two_link'))
+    >>> engine.program(KernelRequest('mass matrix', K=1)).result
+    Part(array='term', size=4, written=True)
     """
 
     def __init__(self, model: Mechanism) -> None:
@@ -399,6 +407,14 @@ def engine_of(model: Mechanism, request: KernelRequest | None = None) -> Engine:
     model : Mechanism
     request : KernelRequest, optional
         Of a model with closed loops only efforts have programs; all else is of its tree.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.engine import engine_of
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> engine_of(model) is engine_of(model)
+    True
     """
     closes = request is not None and request.quantity == EFFORTS and not request.form
     return (model if closes else model.tree).kept(Engine)
@@ -434,6 +450,18 @@ def compute(
         Whether all numbers are finite. None where there is no program: of closed loops, whose
         tree is computed by those who close them, of friction laws that are not of this package,
         and for robots that are too large, see `program.LONGEST`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.engine import KernelRequest, compute
+    >>> model, result = RobotModel.from_urdf('two_link'), np.empty((1, 1, 2, 2))
+    >>> compute(model, KernelRequest('mass matrix', K=1), np.zeros((1, 1, 2)), None, result)
+    True
+    >>> result[0, 0].round(3)
+    array([[4.35, 1.2 ],
+           [1.2 , 0.5 ]])
     """
     if model.closure is not None:
         return None

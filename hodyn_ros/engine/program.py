@@ -303,6 +303,13 @@ class Attachment(NamedTuple):
     link : str
     expressed_in : {'body', 'spatial', 'hybrid'}
     acting : {'on_environment', 'on_robot'}
+
+    Examples
+    --------
+    >>> from hodyn_ros.engine import Attachment, KernelRequest
+    >>> push = Attachment('tool', 'body')
+    >>> KernelRequest('efforts', K=5, wrenches=(push,)).wrenches[0].acting
+    'on_environment'
     """
 
     link: str

@@ -62,6 +62,13 @@ class KernelRequest(NamedTuple):
         `COMPILED_ROBOT`, `COMPILED_TREE`; None: the one that suits the robot.
     single : bool
         Whether numbers are of float32, and computed in it; of `EFFORTS`.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.engine import KernelRequest
+    >>> KernelRequest('efforts', K=5).shape(RobotModel.from_urdf('two_link'))
+    (3, 2)
     """
 
     quantity: str

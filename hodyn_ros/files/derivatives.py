@@ -125,6 +125,19 @@ def to_motion(
         If an argument is unusable, or nothing can be estimated.
     TrajectoryError
         If there is no spline through the samples.
+
+    Examples
+    --------
+    From two waypoints to a motion with all derivatives:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.files import Samples, to_motion
+    >>> waypoints = Samples(
+    ...     ('elbow', 'shoulder'), [0.0, 1.0], [[[0.1, 0.0]], [[0.2, 0.5]]], is_waypoints=True
+    ... )
+    >>> times, motion, remarks = to_motion(RobotModel.from_urdf('two_link'), waypoints)
+    >>> motion.shape, motion[-1, 0]
+    ((101, 5, 2), array([0.5, 0.2]))
     """
     how = How(derivatives, order + 1, interpolation, rate, dict(estimator or {}))
     found = complete(model, samples, how).samples

@@ -71,7 +71,7 @@ def format_of(path: Path, is_folder: bool, others: str) -> Format:
 
 
 def read_motion(path: PathLike, **options: Any) -> Samples:
-    """The motion in a file, and what was measured or computed beside it.
+    r"""The motion in a file, and what was measured or computed beside it.
 
     Parameters
     ----------
@@ -90,6 +90,15 @@ def read_motion(path: PathLike, **options: Any) -> Samples:
         If the file cannot be read or does not hold one motion; the message says where.
     JointNameError
         If a joint is missing.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hodyn_ros.files import read_motion
+    >>> _ = Path('motion.csv').write_text('time,elbow.position\n0.0,0.1\n0.1,0.2\n')
+    >>> samples = read_motion('motion.csv')
+    >>> samples.joint_names, samples.motion.shape
+    (('elbow',), (2, 1, 1))
     """
     found = read_motions(path, **options)
     if len(found) > 1:
@@ -137,6 +146,15 @@ def read_motions(
     ------
     FileError, JointNameError
         See `read_motion`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.files import Samples, read_motions, write_results
+    >>> samples = Samples(('elbow',), [0.0, 0.1], [[[0.1]], [[0.2]]], effort=[[1.0], [2.0]])
+    >>> write_results('motion.npz', samples)
+    >>> [motion.times.tolist() for motion in read_motions('motion.npz')]
+    [[0.0, 0.1]]
     """
     if isinstance(joint_names, str):
         raise FileError(f'joint_names is {joint_names!r}, expected a list of names.')
@@ -181,6 +199,14 @@ def read_results(path: PathLike) -> Samples:
     ------
     FileError
         If the file cannot be read or holds no efforts, or one of its numbers is infinite.
+
+    Examples
+    --------
+    >>> from hodyn_ros.files import Samples, read_results, write_results
+    >>> samples = Samples(('elbow',), [0.0, 0.1], [[[0.1]], [[0.2]]], effort=[[1.0], [2.0]])
+    >>> write_results('results.csv', samples)
+    >>> read_results('results.csv').effort[:, 0, 0]
+    array([1., 2.])
     """
     if format_of(Path(path), Path(path).is_dir(), 'the folder of a bag') not in TABLES:
         raise FileError(f'{path}: results are read from .csv, .npz and .parquet.')
@@ -216,6 +242,17 @@ def write_results(path: PathLike, results: Samples, *, storage: str = 'mcap') ->
     ------
     FileError
         If the file cannot be written, the suffix is unknown, or times in a table do not increase.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hodyn_ros.files import Samples, write_results
+    >>> samples = Samples(('elbow',), [0.0, 0.1], [[[0.1]], [[0.2]]], effort=[[1.0], [2.0]])
+    >>> write_results('results.csv', samples)
+    >>> print(Path('results.csv').read_text())
+    time [s],elbow.position,elbow.effort
+    0,0.1,1
+    0.1,0.2,2
     """
     target = Path(path)
     kind = _output_format(target)

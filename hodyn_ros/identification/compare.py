@@ -94,6 +94,20 @@ class Comparison:
         The n joints, in the order of the model.
     remarks : tuple of str
         On the recordings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, inverse_dynamics
+    >>> from hodyn_ros.files import Samples
+    >>> from hodyn_ros.identification import compare
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
+    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
+    >>> found = compare(model, Samples.of_model(model, times, path(times), measured))
+    >>> found.joint_names, found.residual.round(1)
+    (('shoulder', 'elbow'), array([6.3, 2.8]))
     """
 
     joint_names: tuple[str, ...]
@@ -270,6 +284,22 @@ def compare(
     ------
     IdentificationError, JointNameError, FileError, MotionError
         As `identify` does for recordings that cannot be used.
+
+    Examples
+    --------
+    Efforts that were measured with a payload, of which the model does not know:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, inverse_dynamics
+    >>> from hodyn_ros.files import Samples
+    >>> from hodyn_ros.identification import compare
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
+    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
+    >>> found = compare(model, Samples.of_model(model, times, path(times), measured))
+    >>> found.explanations[0].text
+    'a payload of 0.5 kg at tool'
     """
     equations = Equations(model, actuators, link or last_link(model))
     preparation = Preparation(model, equations.elastic, bandwidth)

@@ -31,7 +31,23 @@ _SHOWN = 5  # explanations
 
 
 class Explanation(NamedTuple):
-    """What a change of the model would explain."""
+    """What a change of the model would explain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, inverse_dynamics
+    >>> from hodyn_ros.files import Samples
+    >>> from hodyn_ros.identification import compare
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
+    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
+    >>> found = compare(model, Samples.of_model(model, times, path(times), measured))
+    >>> explanation = found.explanations[0]
+    >>> explanation.text, round(explanation.share, 2)
+    ('a payload of 0.5 kg at tool', 1.0)
+    """
 
     text: str
     """Such as 'a payload of 0.98 kg at panda_link8'."""
@@ -42,7 +58,26 @@ class Explanation(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """How far an estimation is from the noise, and why."""
+    """How far an estimation is from the noise, and why.
+
+    Examples
+    --------
+    The elbow has friction, which is not among the parameters asked for:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, friction, inverse_dynamics
+    >>> from hodyn_ros.files import Samples
+    >>> from hodyn_ros.identification import identify
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
+    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> robot = model.with_friction({'elbow': friction.Viscous(2.0)})
+    >>> measured = inverse_dynamics(robot, path(times))
+    >>> recording = Samples.of_model(model, times, path(times), measured)
+    >>> doubt = identify(model, recording, ['payload'], link='tool').doubt
+    >>> doubt.is_fault, doubt.explanations[0].text
+    (False, 'viscous of elbow (+2 N m s/rad)')
+    """
 
     chi_square: Array
     """Of each joint over its degrees of freedom, shape (n,); NaN where nothing is measured."""

@@ -63,6 +63,15 @@ class IdentifiedParameter(NamedTuple):
         In `unit`.
     unit : str
         SI.
+
+    Examples
+    --------
+    >>> from hodyn_ros.identification import IdentifiedParameter
+    >>> found = IdentifiedParameter(
+    ...     'viscous', 'elbow viscous', 0.4123, 0.0021, 'N m s/rad', is_alone=True, share=0.1
+    ... )
+    >>> found.text
+    '0.4123 +- 0.0021'
     """
 
     group: str

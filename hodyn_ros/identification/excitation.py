@@ -72,7 +72,16 @@ _WORST = 1e6  # Condition number from which on parameters are not told apart.
 
 @shown
 class Excitation(NamedTuple):
-    """A motion that shows parameters, see `excite`."""
+    """A motion that shows parameters, see `excite`.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import excite
+    >>> found = excite(RobotModel.from_urdf('two_link'), duration=5.0, target='friction')
+    >>> found.names[:3], found.duration, found.motion.continuous_derivative
+    (('shoulder viscous', 'elbow viscous', 'shoulder coulomb'), 5.0, 4)
+    """
 
     motion: MotionSpline
     """Of class C4, from rest to rest."""
@@ -196,6 +205,16 @@ def excite(
     better: log det of the information (D-optimality), plus three times that of the information
     scaled to a diagonal of ones, which keeps the condition number low. The limits are kept between
     samples too, see `uniform_scaling`. Source: see the module.
+
+    Examples
+    --------
+    A motion that shows the friction of both joints, and how well it does:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import excite
+    >>> found = excite(RobotModel.from_urdf('two_link'), duration=5.0, target='friction')
+    >>> len(found.names), found.condition < 10.0
+    (6, True)
     """
     check_choice('target', target, _BANDWIDTH, RequestError)
     _refuse_numbers(share, duration, rate, seed)

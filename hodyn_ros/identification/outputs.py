@@ -62,6 +62,16 @@ def described(model: RobotModel, description: Description) -> str:
         If the description cannot be used.
     IdentificationError
         If it is not that of the model, or no body has what is left for a main link.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import described
+    >>> from hodyn_ros.resources import share_file
+    >>> heavy = RobotModel.from_urdf('two_link').with_payload('tool', 1.0)
+    >>> text = described(heavy, share_file('urdf/two_link.urdf'))
+    >>> RobotModel.from_urdf(text).inertial_parameters[10].item(), 'Planar arm' in text
+    (3.0, True)
     """
     text = _text(description)
     fixed, before = _shares(text, model)
@@ -98,6 +108,13 @@ def main_link(model: RobotModel, body: int) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import main_link
+    >>> main_link(RobotModel.from_urdf('two_link'), 1)
+    'forearm'
     """
     return next(name for name, frame in model.links.items() if frame.body == body)
 
@@ -125,6 +142,16 @@ def fixed_parameters(model: RobotModel, description: Description) -> Array:
     ------
     IdentificationError
         If the description has other joints or links than the model.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import fixed_parameters
+    >>> from hodyn_ros.resources import share_file
+    >>> file = share_file('urdf/panda_with_hand.urdf')
+    >>> model = RobotModel.from_urdf(file)
+    >>> fixed_parameters(model, file)[:, 0].round(2)
+    array([0.  , 0.  , 0.  , 0.  , 0.  , 0.  , 0.73, 0.  , 0.  ])
     """
     return _shares(_text(description), model)[0]
 
@@ -211,6 +238,14 @@ def friction_config(model: RobotModel) -> dict[str, dict[str, float]]:
     ------
     IdentificationError
         If a law cannot be written with these keys.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel, friction
+    >>> from hodyn_ros.identification import friction_config
+    >>> laws = {'elbow': friction.Viscous(0.8) + friction.Coulomb(1.5)}
+    >>> friction_config(RobotModel.from_urdf('two_link').with_friction(laws))
+    {'elbow': {'viscous': 0.8, 'coulomb': 1.5, 'smoothing': 0.0}}
     """
     keys = {key: key for names in LAWS.values() for key in names}
     return {joint: _keyed(joint, law, keys) for joint, law in model.friction.items()}
@@ -229,6 +264,15 @@ def limit_config(model: RobotModel, limits: MotionLimits) -> dict[str, dict[str,
     -------
     dict of str to dict of str to float
         Under 'limits' of a parameter file, where the model has other ones.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import limit_config
+    >>> from hodyn_ros.model import motion_limits
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> limit_config(model, motion_limits(model, {'elbow': {'effort_dot': 200.0}}))
+    {'elbow': {'effort_dot': 200.0}}
     """
     tables: dict[str, dict[str, float]] = {}
     for quantity in EXTRA_QUANTITIES:
@@ -262,6 +306,16 @@ def actuator_config(
     ------
     IdentificationError
         If something has no keys.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.identification import actuator_config
+    >>> drives = Actuators(RobotModel.from_urdf('two_link'), {'elbow': SeriesElastic(1000.0, 0.1)})
+    >>> actuator_config(drives)
+    {'elbow': {'type': 'sea', 'spring': 'linear', 'stiffness': 1000.0, 'damping': 0.0,
+    'motor_inertia': 0.1}}
     """
     tables = {item.name: _driven(item.name, item.actuator) for item in actuators.driven}
     for item in actuators.driven if motor_limits is not None else ():
@@ -331,6 +385,18 @@ def write_parameters(
         If there is nothing to write.
     FileError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hodyn_ros.identification import write_parameters
+    >>> write_parameters('robot.yaml', {'friction': {'elbow': {'viscous': 0.8}}}, ['Identified.'])
+    >>> print(Path('robot.yaml').read_text())
+    # Identified.
+    /**:
+      ros__parameters:
+        friction:
+          elbow: {viscous: 0.8}
     """
     tables = {name: dict(joints) for name, joints in parameters.items() if joints}
     if not tables:

@@ -36,6 +36,13 @@ class RecordingFile(NamedTuple):
     ----------
     path : path-like
         Any file with measured efforts that `read_motion` reads.
+
+    Examples
+    --------
+    >>> from hodyn_ros.identification import RecordingFile
+    >>> recording = RecordingFile('run1.mcap', topic='/joint_states', motor_topic='/motor_states')
+    >>> recording.path, recording.motor_topic
+    ('run1.mcap', '/motor_states')
     """
 
     path: str | os.PathLike[str]
@@ -627,6 +634,15 @@ def with_motors(samples: Samples, motors: Samples) -> Samples:
     ------
     JointNameError
         If a joint has no motor.
+
+    Examples
+    --------
+    >>> from hodyn_ros.files import Samples
+    >>> from hodyn_ros.identification import with_motors
+    >>> joints = Samples(('elbow',), [0.0, 0.1, 0.2], [[[0.0]], [[0.1]], [[0.2]]])
+    >>> motors = Samples(('elbow',), [0.05, 0.15], [[[0.06]], [[0.16]]], effort=[[3.0], [4.0]])
+    >>> with_motors(joints, motors).motor_torque[:, 0, 0]
+    array([nan, 3.5, nan])
     """
     motors = motors.in_order(samples.joint_names)[0]
     shift = 1e-9 * (samples.start - motors.start)

@@ -29,6 +29,13 @@ def pose(rotation: ArrayLike, translation: ArrayLike) -> Array:
     Returns
     -------
     ndarray, shape (..., 4, 4)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.lie import se3
+    >>> se3.pose(np.eye(3), [0.1, 0.2, 0.3])[:3, 3]
+    array([0.1, 0.2, 0.3])
     """
     rotation = np.asarray(rotation, dtype=np.float64)
     translation = np.asarray(translation, dtype=np.float64)
@@ -41,7 +48,15 @@ def pose(rotation: ArrayLike, translation: ArrayLike) -> Array:
 
 
 def inverse(C: Array) -> Array:
-    """Inverses of poses (..., 4, 4), by the transpose of the rotation: it must be orthonormal."""
+    """Inverses of poses (..., 4, 4), by the transpose of the rotation: it must be orthonormal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.lie import se3
+    >>> se3.inverse(se3.pose(np.eye(3), [0.1, 0.2, 0.3]))[:3, 3]
+    array([-0.1, -0.2, -0.3])
+    """
     R_transposed = np.swapaxes(C[..., :3, :3], -1, -2)
     return pose(R_transposed, -(R_transposed @ C[..., :3, 3:])[..., 0])
 
@@ -61,6 +76,16 @@ def exp(X: ArrayLike) -> Array:
     Returns
     -------
     ndarray, shape (..., 4, 4)
+
+    Examples
+    --------
+    Half a turn about an axis along z through (1, 0, 0):
+
+    >>> import numpy as np
+    >>> from hodyn_ros.lie import se3
+    >>> C = se3.exp(np.pi * np.array([0.0, 0.0, 1.0, 0.0, -1.0, 0.0]))
+    >>> C[:3, 3].round(3) + 0.0
+    array([2., 0., 0.])
     """
     X = np.asarray(X, dtype=np.float64)
     omega, v = X[..., :3], X[..., 3:]
@@ -88,6 +113,16 @@ def Ad(C: Array) -> Array:
     Returns
     -------
     ndarray, shape (..., 6, 6)
+
+    Examples
+    --------
+    A twist in another frame, 1 m away along x:
+
+    >>> import numpy as np
+    >>> from hodyn_ros.lie import se3
+    >>> C = se3.pose(np.eye(3), [1.0, 0.0, 0.0])
+    >>> se3.Ad(C) @ [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    array([ 0.,  0.,  1.,  0., -1.,  0.])
     """
     R = C[..., :3, :3]
     matrix = np.zeros((*C.shape[:-2], 6, 6))
@@ -109,6 +144,12 @@ def ad(V: ArrayLike) -> Array:
     -------
     ndarray, shape (..., 6, 6)
         ``ad(V) @ y`` is `bracket` of V and y.
+
+    Examples
+    --------
+    >>> from hodyn_ros.lie import se3
+    >>> se3.ad([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]) @ [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+    array([0., 0., 0., 0., 1., 0.])
     """
     V = np.asarray(V, dtype=np.float64)
     matrix = np.zeros((*V.shape[:-1], 6, 6))

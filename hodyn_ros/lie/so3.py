@@ -21,6 +21,12 @@ def hat(e: ArrayLike) -> Array:
     Returns
     -------
     ndarray, shape (..., 3, 3)
+
+    Examples
+    --------
+    >>> from hodyn_ros.lie import so3
+    >>> so3.hat([1.0, 2.0, 3.0]) @ [0.0, 0.0, 1.0]
+    array([ 2., -1.,  0.])
     """
     e = np.asarray(e, dtype=np.float64)
     matrix = np.zeros((*e.shape[:-1], 3, 3))
@@ -78,6 +84,17 @@ def exp(e: ArrayLike) -> Array:
     Returns
     -------
     ndarray, shape (..., 3, 3)
+
+    Examples
+    --------
+    A quarter turn about z:
+
+    >>> import numpy as np
+    >>> from hodyn_ros.lie import so3
+    >>> so3.exp([0.0, 0.0, np.pi / 2]).round(3) + 0.0
+    array([[ 0., -1.,  0.],
+           [ 1.,  0.,  0.],
+           [ 0.,  0.,  1.]])
     """
     e_hat = hat(e)
     angle = np.linalg.norm(np.asarray(e, dtype=np.float64), axis=-1)[..., None, None]
@@ -98,6 +115,12 @@ def log(R: ArrayLike) -> Array:
     -------
     ndarray, shape (..., 3)
         Axis times angle, of length 0 to pi [rad]; at exactly pi one of the two opposite ones.
+
+    Examples
+    --------
+    >>> from hodyn_ros.lie import so3
+    >>> so3.log(so3.exp([0.1, 0.2, 0.3])).round(9)
+    array([0.1, 0.2, 0.3])
     """
     from scipy.spatial.transform import Rotation
 
@@ -119,6 +142,15 @@ def from_rpy(rpy: ArrayLike) -> Array:
     Returns
     -------
     ndarray, shape (3, 3)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.lie import so3
+    >>> so3.from_rpy([0.0, 0.0, np.pi / 2]).round(3) + 0.0
+    array([[ 0., -1.,  0.],
+           [ 1.,  0.,  0.],
+           [ 0.,  0.,  1.]])
     """
     roll, pitch, yaw = np.asarray(rpy, dtype=np.float64)
     cr, sr = np.cos(roll), np.sin(roll)

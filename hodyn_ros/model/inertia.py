@@ -68,7 +68,18 @@ class Rotor(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """A rigid body that a link carries, as `RobotModel.with_payload` takes it."""
+    """A rigid body that a link carries, as `RobotModel.with_payload` takes it.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import Payload
+    >>> payload = Payload('tool', 0.5, (0.1, 0.0, 0.0), ((0.0,) * 3,) * 3)
+    >>> print(payload)
+    0.5 kg at 0.1, 0, 0 m
+    >>> RobotModel.from_urdf('two_link').with_payload(*payload).provenance.changes
+    ('payload of 0.5 kg on tool',)
+    """
 
     link: str
     mass: float

@@ -75,7 +75,18 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """One quantity of m joints or motors along a motion of N samples, beside its limits."""
+    """One quantity of m joints or motors along a motion of N samples, beside its limits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import Along, limited
+    >>> along = Along(np.zeros((1, 3, 2)), np.array([[[60.0, 10.0]]]))
+    >>> found = {q.name: q for q in limited(RobotModel.from_urdf('two_link'), along)}
+    >>> found['effort'].owners, found['effort'].upper, found['effort'].peaks.round(2)
+    (('shoulder', 'elbow'), array([80., 30.]), array([0.75, 0.33]))
+    """
 
     name: str
     """As in `Violation`; empty if it cannot have limits."""

@@ -78,6 +78,18 @@ def plot_joint(
         If the results cannot be drawn.
     ResourceError
         If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.files import Samples, compute
+    >>> from hodyn_ros.plotting import plot_joint
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> samples = Samples(model.joint_names, [0.0, 0.5, 1.0], np.zeros((3, 5, 2)))
+    >>> figure = plot_joint(model, compute(model, samples), 'elbow')
+    >>> len(figure.axes)
+    8
     """
     rows = _rows(results, model, ('motion', 'effort'), limits, (joint,))
     return _figure(_wrapped(rows[0], 4), results.name)
@@ -103,6 +115,18 @@ def plot_motion(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.files import Samples, compute
+    >>> from hodyn_ros.plotting import plot_motion
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> samples = Samples(model.joint_names, [0.0, 0.5, 1.0], np.zeros((3, 5, 2)))
+    >>> figure = plot_motion(model, samples, joints=['elbow'])
+    >>> len(figure.axes)
+    5
     """
     return _figure(
         _rows(results, model, ('motion',), limits, joints), f'{results.name}: motion'
@@ -122,6 +146,19 @@ def plot_efforts(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.files import Samples, compute
+    >>> from hodyn_ros.plotting import plot_efforts
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> samples = Samples(model.joint_names, [0.0, 0.5, 1.0], np.zeros((3, 5, 2)))
+    >>> figure = plot_efforts(model, compute(model, samples))
+    >>> figure.savefig('efforts.png')
+    >>> len(figure.axes)
+    6
     """
     rows = _rows(results, model, ('effort',), limits, joints)
     if not any(rows):
@@ -146,6 +183,18 @@ def plot_portraits(
     -------
     matplotlib.figure.Figure
         One panel for each joint with a known rate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.files import Samples, compute
+    >>> from hodyn_ros.plotting import plot_portraits
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> samples = Samples(model.joint_names, [0.0, 0.5, 1.0], np.zeros((3, 5, 2)))
+    >>> figure = plot_portraits(model, compute(model, samples))
+    >>> len(figure.axes)
+    2
     """
     quantities = limited(model, drawable(model, results), limits)
     panels = [
@@ -190,6 +239,20 @@ def plot_motors(
     -------
     matplotlib.figure.Figure
         A row for each joint with motors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.files import Samples, compute
+    >>> from hodyn_ros.plotting import plot_motors
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(1000.0, 0.1)})
+    >>> samples = Samples(model.joint_names, [0.0, 0.5, 1.0], np.zeros((3, 5, 2)))
+    >>> figure = plot_motors(model, compute(model, samples, actuators=drives), joints=['elbow'])
+    >>> len(figure.axes)
+    4
     """
     results = drawable(model, results)
     if results.motors is None:
@@ -215,6 +278,18 @@ def plot_energy(model: RobotModel, results: Samples) -> Figure:
     -------
     matplotlib.figure.Figure
         Two panels: energies and powers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.files import Samples, compute
+    >>> from hodyn_ros.plotting import plot_energy
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> samples = Samples(model.joint_names, [0.0, 0.5, 1.0], np.zeros((3, 5, 2)))
+    >>> figure = plot_energy(model, compute(model, samples))
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['energy [J]', 'power [W]']
     """
     results = drawable(model, results)
     panels = energy_panels(model, results)
@@ -249,6 +324,22 @@ def plot_comparison(comparison: Comparison, joints: Sequence[str] | None = None)
         If no efforts of the joints were measured.
     ResourceError
         If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel, inverse_dynamics
+    >>> from hodyn_ros.files import Samples
+    >>> from hodyn_ros.identification import compare
+    >>> from hodyn_ros.plotting import plot_comparison
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
+    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
+    >>> comparison = compare(model, Samples.of_model(model, times, path(times), measured))
+    >>> figure = plot_comparison(comparison, joints=['elbow'])
+    >>> len(figure.axes)
+    3
     """
     names = _chosen(comparison, joints)
     rows = []
@@ -290,6 +381,18 @@ def plot_stop(
         If there is no cause.
     ResourceError
         If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis import Recorded, find_stop_causes
+    >>> from hodyn_ros.plotting import plot_stop
+    >>> model, times = RobotModel.from_urdf('two_link'), 0.001 * np.arange(2000)
+    >>> fast = Recorded(times, np.sin(8.0 * times)[:, None] * [1.0, 0.1])
+    >>> figure = plot_stop(model, find_stop_causes(model, model.limits, fast))
+    >>> len(figure.axes)
+    4
     """
     if cause is None:
         if not analysis.causes:

@@ -136,6 +136,18 @@ def html_report(
         If limits of motors are given without actuators, or the motors differ.
     ResourceError
         If Plotly or Jinja2 is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.files import Samples, compute
+    >>> from hodyn_ros.plotting import html_report
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> samples = Samples(model.joint_names, [0.0, 0.5, 1.0], np.zeros((3, 5, 2)))
+    >>> page = html_report(model, compute(model, samples), title='At rest')
+    >>> '<title>At rest</title>' in page
+    True
     """
     report_libraries()
     results = drawable(model, results)

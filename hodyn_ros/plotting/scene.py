@@ -186,6 +186,17 @@ def view(
         If the description cannot be read.
     ResourceError
         If Rerun is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.files import Samples, compute
+    >>> from hodyn_ros.plotting import view
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> samples = Samples(model.joint_names, [0.0, 0.5, 1.0], np.zeros((3, 5, 2)))
+    >>> scene = view(model, compute(model, samples))
+    >>> scene.save('motion.rrd')
     """
     scene = Scene(model, limits, motor_limits=motor_limits, description=description)
     if not isinstance(results, Mapping):

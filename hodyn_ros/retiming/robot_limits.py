@@ -95,7 +95,18 @@ def at_rate(series: Array, s: float) -> Array:
 
 
 class Limiting(NamedTuple):
-    """What would exceed its limit first if the motion were faster."""
+    """What would exceed its limit first if the motion were faster.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.retiming import uniform_scaling
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline = fit_spline([0.0, 0.3], [[0.0, 0.0], [1.0, 0.0]])
+    >>> limiting = uniform_scaling(RobotModel.from_urdf('two_link'), spline).limiting
+    >>> limiting.quantity, limiting.name, round(limiting.value), limiting.limit, limiting.place
+    ('effort', 'shoulder', 80, 80.0, '0.0925052 s')
+    """
 
     quantity: str
     """As in `hodyn_ros.model.limits` and `hodyn_ros.actuators.limits`."""
@@ -117,7 +128,18 @@ class Limiting(NamedTuple):
 
 
 class UniformScaling(NamedTuple):
-    """How much slower, or faster, a motion is to be played."""
+    """How much slower, or faster, a motion is to be played.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.retiming import uniform_scaling
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline = fit_spline([0.0, 0.3], [[0.0, 0.0], [1.0, 0.0]])
+    >>> scaling = uniform_scaling(RobotModel.from_urdf('two_link'), spline)
+    >>> scaling.is_kept, round(scaling.factor, 3), scaling.limiting.name
+    (False, 3.541, 'shoulder')
+    """
 
     factor: float
     """Smallest c such that q(t / c) and every slower motion keep the limits; zero if nothing

@@ -68,6 +68,16 @@ def stretched(motion: ArrayLike, factor: float) -> Array:
     ------
     MotionError
         If the factor is not positive or the motion has no such shape.
+
+    Examples
+    --------
+    Half as fast:
+
+    >>> from hodyn_ros.retiming import stretched
+    >>> stretched([[0.3, 0.1], [1.0, 0.5], [2.0, 0.0]], 2.0)
+    array([[0.3 , 0.1 ],
+           [0.5 , 0.25],
+           [0.5 , 0.  ]])
     """
     array = np.asarray(motion, dtype=np.float64)
     if array.ndim < 2:
@@ -123,6 +133,18 @@ def uniform_scaling(
     The limits are kept at the factor, up to the rounding of `find_violations`. With friction or
     actuators the factor is searched, and limits that are exceeded between factors less than
     20 % apart may stay unseen.
+
+    Examples
+    --------
+    How much slower a motion is to be played, and why:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.retiming import uniform_scaling
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline = fit_spline([0.0, 0.3], [[0.0, 0.0], [1.0, 0.0]])
+    >>> scaling = uniform_scaling(RobotModel.from_urdf('two_link'), spline)
+    >>> print(f'{scaling.factor:.2f}: {scaling.limiting.quantity} of {scaling.limiting.name}')
+    3.54: effort of shoulder
     """
     wrenches = (wrench,) if isinstance(wrench, Wrench) else wrench or ()
     robot = RobotLimits.of(model, limits, actuators, motor_limits)

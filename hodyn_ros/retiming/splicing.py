@@ -96,6 +96,23 @@ def splice(
     TrajectoryError
         If an argument cannot be used, a waypoint lies outside of the limits, or torques or their
         rates exceed theirs even where the motion goes on as it was.
+
+    Examples
+    --------
+    From rest into a chunk of positions that a policy sends:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.model import motion_limits
+    >>> from hodyn_ros.retiming import splice
+    >>> from hodyn_ros.trajectory import Waypoints
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> bounds = {'acceleration': 20.0, 'jerk': 500.0}
+    >>> limits = motion_limits(model, dict.fromkeys(model.joint_names, bounds))
+    >>> positions = [[0.4, 0.0], [0.5, 0.0], [0.6, 0.0]]
+    >>> chunk = Waypoints(model.joint_names, [0.5, 0.6, 0.7], positions)
+    >>> motion = splice(model, limits, chunk, current=[0.3, 0.0], join=0.0)
+    >>> motion(motion.end_time, 0).round(3) + 0.0, motion.continuous_derivative
+    (array([[0.6, 0. ]]), 4)
     """
     _check_options(join, step, bandwidth, stop_duration)
     chunk = waypoints_in_order(chunk, model.joint_names)

@@ -76,7 +76,20 @@ _ROUNDS = 30
 
 @shown
 class NewTiming(NamedTuple):
-    """A motion with another timing that keeps its limits, and how it compares."""
+    """A motion with another timing that keeps its limits, and how it compares.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.retiming import new_timing
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline = fit_spline([0.0, 0.3], [[0.0, 0.0], [1.0, 0.0]])
+    >>> found = new_timing(RobotModel.from_urdf('two_link'), spline, timing='uniform')
+    >>> found.duration_before, round(found.duration, 3), round(found.factor, 3)
+    (0.3, 1.062, 3.541)
+    >>> found.limiting.quantity, found.is_fastest
+    ('effort', True)
+    """
 
     times: Array
     """Of its samples, from zero or from where the given ones begin, shape (N,) [s]."""
@@ -168,6 +181,21 @@ def new_timing(
         If nothing limits the speed.
     TrajectoryError, MotionError, WrenchError, ActuatorError, RequestError
         If the motion, wrenches, actuators or options cannot be used.
+
+    Examples
+    --------
+    A motion that keeps its limits stays as it is, a faster one is stretched:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.retiming import new_timing
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model, options = RobotModel.from_urdf('two_link'), {'timing': 'uniform'}
+    >>> for duration in (0.3, 3.0):
+    ...     spline = fit_spline([0.0, duration], [[0.0, 0.0], [1.0, 0.0]])
+    ...     found = new_timing(model, spline, slower_only=True, **options)
+    ...     print(round(found.duration, 3))
+    1.062
+    3.0
     """
     check_choice('timing', timing, TIMINGS, RequestError)
     drives: dict[str, Any] = {'actuators': actuators, 'motor_limits': motor_limits}
@@ -335,6 +363,19 @@ def retime(
     The motion is checked as it is executed, by exact inverse dynamics between its knots. Each law
     is a local optimum; but for the window it is never slower than the uniform one. Sharp Coulomb
     friction jumps where a joint turns back, which is part of no torque rate.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.model import motion_limits
+    >>> from hodyn_ros.retiming import retime
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> path = fit_spline([0.0, 1.0], [[0.0, 0.0], [1.0, 0.5]])
+    >>> limits = motion_limits(model, dict.fromkeys(model.joint_names, {'effort_dot': 400.0}))
+    >>> found = retime(model, path, limits, intervals=32)
+    >>> round(found.duration, 2), found.motion.continuous_derivative
+    (0.83, 4)
     """
     _check_options(intervals, rate, window, rise_time, shortest)
     robot = RobotLimits.of(model, limits, actuators, motor_limits)

@@ -53,6 +53,15 @@ class Imperfections:
     ------
     SimulationError
         If a value is no finite number of its range.
+
+    Examples
+    --------
+    Springs that are 10 % softer than their data sheet, and a load that nobody knows of:
+
+    >>> from hodyn_ros.simulation import Imperfections
+    >>> faults = Imperfections(stiffness_error=-0.1, payload={'tool': 0.5})
+    >>> faults.of('stiffness_error', ['shoulder', 'elbow'])
+    array([-0.1, -0.1])
     """
 
     stiffness_error: PerJoint = _number(0.0, 'Relative error of the spring', above=-1.0)

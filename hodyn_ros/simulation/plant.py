@@ -85,6 +85,19 @@ class ElasticPlant:
     ------
     SimulationError, JointNameError, ActuatorError
         If MuJoCo is not installed, or the robot, its actuators or a setting cannot be simulated.
+
+    Examples
+    --------
+    An arm that its motors hold, with the weight in its springs:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import SeriesElastic
+    >>> from hodyn_ros.simulation import ElasticPlant
+    >>> plant = ElasticPlant('two_link', {'shoulder': SeriesElastic(2000.0, 0.5)})
+    >>> torque = plant.holding_torque([0.3, 0.5])
+    >>> plant.reset([0.3, 0.5])
+    >>> torque.round(2), plant.deflection.round(4)
+    (array([39.64,  6.83]), array([0.0198, 0.    ]))
     """
 
     def __init__(

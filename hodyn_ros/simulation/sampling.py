@@ -36,6 +36,15 @@ class Measurement(NamedTuple):
         Motor velocities.
     spring_torque : ndarray, shape (n,)
         Of torque sensors between springs and links; zero where a joint is rigid.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.simulation import ElasticPlant, SampledPlant
+    >>> robot = SampledPlant(ElasticPlant(RobotModel.from_urdf('two_link'), {}))
+    >>> robot.reset([0.3, 0.5])
+    >>> robot.measurement.q, robot.measurement.spring_torque
+    (array([0.3, 0.5]), array([0., 0.]))
     """
 
     time: float
@@ -79,6 +88,16 @@ class Sensors:
     ------
     SimulationError
         If a value is negative or not finite, or the delay is no whole number.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.simulation import ElasticPlant, SampledPlant, Sensors
+    >>> plant = ElasticPlant(RobotModel.from_urdf('two_link'), {})
+    >>> robot = SampledPlant(plant, sensors=Sensors(resolution=0.001))
+    >>> robot.reset([0.30049, 0.5])
+    >>> robot.measurement.q.round(6)
+    array([0.3, 0.5])
     """
 
     position_noise: float = _fault(0.0, 'Standard deviation of q [rad, m]')
@@ -120,6 +139,18 @@ class SampledPlant:
         By default perfect ones.
     command_delay : int
         After how many samples a command takes effect; until then the torques of the reset hold.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.simulation import ElasticPlant, SampledPlant
+    >>> plant = ElasticPlant(RobotModel.from_urdf('two_link'), {})
+    >>> robot = SampledPlant(plant, period=0.001)
+    >>> robot.reset([0.3, 0.5])
+    >>> for _ in range(10):
+    ...     measured = robot.advance(plant.weight(robot.measurement.q))
+    >>> round(measured.time, 3), measured.q.round(6)
+    (0.01, array([0.3, 0.5]))
     """
 
     def __init__(

@@ -34,6 +34,21 @@ class Tracking(NamedTuple):
         True motor positions and velocities.
     torque : ndarray, shape (N - 1, m)
         Commanded motor torques [N m]; number k is held from sample k on.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import tracking_controller
+    >>> from hodyn_ros.simulation import ElasticPlant, simulate_tracking
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model, spring = RobotModel.from_urdf('two_link'), SeriesElastic(2000.0, 0.5)
+    >>> drives = Actuators(model, dict.fromkeys(model.joint_names, spring))
+    >>> motion = fit_spline([0.0, 0.5], [[0.0, 0.5], [0.3, 0.6]])
+    >>> plant, law = ElasticPlant(model, drives), tracking_controller(drives, 0.001)
+    >>> tracked = simulate_tracking(plant, law, motion, 0.1)
+    >>> tracked.error.shape, tracked.torque.shape
+    ((101, 2), (100, 2))
     """
 
     times: Array
@@ -113,6 +128,21 @@ def simulate_tracking(
         If an argument cannot be used or the simulation diverges.
     HodynError
         Whatever the controller raises.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import tracking_controller
+    >>> from hodyn_ros.simulation import ElasticPlant, simulate_tracking
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model, spring = RobotModel.from_urdf('two_link'), SeriesElastic(2000.0, 0.5)
+    >>> drives = Actuators(model, dict.fromkeys(model.joint_names, spring))
+    >>> motion = fit_spline([0.0, 1.0], [[0.0, 0.5], [0.3, 0.6]])
+    >>> plant, law = ElasticPlant(model, drives), tracking_controller(drives, 0.001)
+    >>> tracked = simulate_tracking(plant, law, motion, 1.0)
+    >>> tracked.peak_error < 1e-5, tracked.q[-1].round(3)
+    (True, array([0.3, 0.6]))
     """
     sampled = SampledPlant(plant, period, sensors, command_delay)
     if not (np.isfinite(duration) and duration >= sampled.period):

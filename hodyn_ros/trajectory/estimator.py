@@ -56,7 +56,18 @@ _PEAK_MEMORY, _LARGEST_PEAK, _PEAK_OF_JUMP = 2.0, 4.0, 2.0
 
 
 class Estimate(NamedTuple):
-    """Motion of n components at one instant, K = valid_order + 1."""
+    """Motion of n components at one instant, K = valid_order + 1.
+
+    Examples
+    --------
+    >>> from hodyn_ros.trajectory import DerivativeEstimator
+    >>> estimator = DerivativeEstimator(1, highest_derivative=1, noise=1e-4)
+    >>> for time in range(0, 500_000_000, 4_000_000):
+    ...     estimate = estimator.update(time, [2e-9 * time])
+    >>> estimate.motion.round(2), estimate.valid_order, round(estimate.delay, 3)
+    (array([[0.79],
+           [2.  ]]), 1, 0.1)
+    """
 
     time: int
     """Instant that the values belong to [ns]."""

@@ -85,6 +85,18 @@ def jtc_motion(
         If shapes do not fit, values are not finite, times do not increase strictly, or two
         neighbours both have accelerations but not both have velocities, for which the controller
         has no interpolation.
+
+    Examples
+    --------
+    Straight lines without velocities, a cubic polynomial with them:
+
+    >>> from hodyn_ros.trajectory import jtc_motion
+    >>> jtc_motion([0.0, 1.0], [[0.0], [1.0]]).degrees
+    array([1])
+    >>> motion = jtc_motion([0.0, 1.0], [[0.0], [1.0]], velocities=[[0.0], [0.0]])
+    >>> motion.degrees, motion(0.25, highest_derivative=1).round(3)
+    (array([3]), array([[0.156],
+           [1.125]]))
     """
     times = checked_times(times, fewest=2)
     positions = checked_positions(positions, len(times))
@@ -136,6 +148,15 @@ def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
     ------
     TrajectoryError
         If there are too few coefficients, or some are not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import spline_of_degree_5
+    >>> coefficients = np.array([0.0] * 5 + [0.5] + [1.0] * 5)[:, None]
+    >>> motion = spline_of_degree_5(coefficients, 0.1)
+    >>> motion.end_time, motion.continuous_derivative, motion(0.3, 0).round(3)
+    (0.6, 4, array([[0.5]]))
     """
     c = finite_array('coefficients', coefficients, TrajectoryError)
     if c.ndim != 2 or len(c) <= _DEGREE:

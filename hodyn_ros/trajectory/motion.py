@@ -47,6 +47,19 @@ class PiecewiseMotion(Immutable):
     """Motion of n joints, a polynomial between any two of its N knots; immutable.
 
     It is a `MotionSpline` or a `JtcMotion`.
+
+    Examples
+    --------
+    Position, velocity and acceleration at a time:
+
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> motion = fit_spline([0.0, 1.0, 2.0], [[0.0], [1.0], [0.5]])
+    >>> motion.end_time, motion.continuous_derivative
+    (2.0, 4)
+    >>> motion(0.5, highest_derivative=2).round(3)
+    array([[0.197],
+           [1.364],
+           [5.112]])
     """
 
     times: Array
@@ -212,7 +225,16 @@ def hermite(durations: Array, start: Array, end: Array) -> Array:
 
 
 class Extremes(NamedTuple):
-    """Lowest and highest position of each joint, with any of the times at which it is met."""
+    """Lowest and highest position of each joint, with any of the times at which it is met.
+
+    Examples
+    --------
+    >>> from hodyn_ros.trajectory import fit_spline, position_extremes
+    >>> spline = fit_spline([0.0, 1.0, 2.0], [[0.0], [1.0], [0.8]])
+    >>> found = position_extremes(spline)
+    >>> found.highest.round(3), found.highest_time.round(3)
+    (array([1.077]), array([1.16]))
+    """
 
     lowest: Array
     """Shape (n,) [rad] or [m]."""
@@ -238,6 +260,14 @@ def position_extremes(motion: PiecewiseMotion) -> Extremes:
     Returns
     -------
     Extremes
+
+    Examples
+    --------
+    >>> from hodyn_ros.trajectory import fit_spline, position_extremes
+    >>> spline = fit_spline([0.0, 1.0, 2.0], [[0.0], [1.0], [0.8]])
+    >>> lowest, highest, _, highest_time = position_extremes(spline)
+    >>> lowest, highest.round(3), highest_time.round(3)
+    (array([0.]), array([1.077]), array([1.16]))
     """
     times, (size, n) = motion.times, motion.expansions.shape[2:]
     points = _control_points(np.diff(times), motion.expansions)

@@ -56,7 +56,21 @@ _LARGE_DEVIATION = 0.5
 
 
 class StartState(NamedTuple):
-    """Where the robot is, in the order of the joints of the model."""
+    """Where the robot is, in the order of the joints of the model.
+
+    Examples
+    --------
+    A robot that rests elsewhere gets to the first waypoint and on to the last:
+
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import StartState, Waypoints, plan_motion
+    >>> at = np.full((5, 1), np.nan)
+    >>> at[:2, 0] = [0.2, 0.0]
+    >>> start = StartState(time=0.0, motion=at, in_progress=False)
+    >>> waypoints = Waypoints(('elbow',), [1.0, 2.0], [[0.5], [1.0]])
+    >>> plan_motion(waypoints, ['elbow'], start=start).motion([0.0, 2.0], 0)[:, 0, 0]
+    array([0.2, 1. ])
+    """
 
     time: float
     """In the time of the waypoints: 0 is the start stamp of the trajectory [s]."""
@@ -72,7 +86,16 @@ class StartState(NamedTuple):
 @shown
 @dataclass(frozen=True, eq=False)
 class MotionPlan(Immutable):
-    """Motion through waypoints in the order of the model; immutable. Made by `plan_motion`."""
+    """Motion through waypoints in the order of the model; immutable. Made by `plan_motion`.
+
+    Examples
+    --------
+    >>> from hodyn_ros.trajectory import Waypoints, plan_motion
+    >>> waypoints = Waypoints(('elbow',), [0.0, 1.0, 2.0], [[0.0], [1.0], [0.5]])
+    >>> plan = plan_motion(waypoints, ['elbow'])
+    >>> plan.continuous_derivative, plan.motion.duration, plan.deviation_from_jtc.round(2)
+    (4, 2.0, array([0.32]))
+    """
 
     motion: MotionSpline | JtcMotion
     """From the start state or the first waypoint to the last."""
@@ -132,6 +155,16 @@ def plan_motion(
     TrajectoryError
         If there is no motion, since all waypoints have passed or there is only one; a start state
         is needed or unusable; or the interpolation is unknown or not possible.
+
+    Examples
+    --------
+    >>> from hodyn_ros.trajectory import Waypoints, plan_motion
+    >>> waypoints = Waypoints(('elbow', 'shoulder'), [0.0, 1.0], [[0.0, 0.1], [0.5, 0.2]])
+    >>> plan = plan_motion(waypoints, ['shoulder', 'elbow'])
+    >>> plan.motion(1.0, highest_derivative=0)
+    array([[0.2, 0.5]])
+    >>> plan.remarks[1]
+    'The motion begins at the first waypoint, at 0 s, at rest.'
     """
     names = tuple(joint_names)
     check_choice('interpolation', interpolation, INTERPOLATIONS, TrajectoryError)
@@ -303,6 +336,14 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
     ------
     TrajectoryError
         If the spline has other times, or another number of joints than the waypoints.
+
+    Examples
+    --------
+    >>> from hodyn_ros.trajectory import Waypoints, deviation_from_jtc, fit_spline
+    >>> waypoints = Waypoints(('elbow',), [0.0, 1.0, 2.0], [[0.0], [1.0], [0.5]])
+    >>> spline = fit_spline(waypoints.times, waypoints.positions)
+    >>> deviation_from_jtc(spline, waypoints).round(3)
+    array([0.316])
     """
     n = len(waypoints.joint_names)
     if spline.states.shape[-1] != n:

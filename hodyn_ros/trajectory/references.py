@@ -33,7 +33,19 @@ def _window(ramp: float, duration: float) -> MotionSpline:
 
 
 class Sinusoids(NamedTuple):
-    """Joint velocities A sin(2 pi t / T) about a centre, faded in from and out to standstill."""
+    """Joint velocities A sin(2 pi t / T) about a centre, faded in from and out to standstill.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import Sinusoids
+    >>> amplitude, period, centre = np.array([[0.4], [2.0], [1.0]])
+    >>> swing = Sinusoids(amplitude, period, centre, ramp=1.0, duration=6.0)
+    >>> swing.motion([0.0, 2.5, 6.0])[:, :2, 0].round(3) + 0.0
+    array([[1. , 0. ],
+           [1. , 0.4],
+           [1. , 0. ]])
+    """
 
     amplitude: Array
     """A, shape (n,) [rad/s]."""
@@ -82,6 +94,13 @@ def panda_sinusoids() -> Sinusoids:
     -------
     Sinusoids
         Of seven joints and 8 s.
+
+    Examples
+    --------
+    >>> from hodyn_ros.trajectory import panda_sinusoids
+    >>> sinusoids = panda_sinusoids()
+    >>> sinusoids.duration, sinusoids.motion([1.0, 4.0]).shape
+    (8.0, (2, 5, 7))
     """
     return Sinusoids(
         amplitude=0.9 * np.array([2.21, -2.21, 1.2, -2.1, -2.3, 2.1, -2.5]),

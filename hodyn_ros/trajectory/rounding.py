@@ -56,7 +56,17 @@ _LESS = 4.0
 
 
 class Fitted(NamedTuple):
-    """Motion through waypoints, or through those of them that say more than their rounding."""
+    """Motion through waypoints, or through those of them that say more than their rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import fit_waypoints
+    >>> times = np.array([0.0, 1.0, 2.0])
+    >>> fitted = fit_waypoints(times, np.array([[0.0], [1.0], [0.5]]))
+    >>> fitted.kept, fitted.remarks, fitted.motion.duration
+    (array([0, 1, 2]), (), 2.0)
+    """
 
     motion: MotionSpline
     kept: Indices

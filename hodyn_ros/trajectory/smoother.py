@@ -64,7 +64,19 @@ _MOST_THREADS = 4
 
 
 class Smoothed(NamedTuple):
-    """Motion of n components at N samples, K = highest_derivative + 1."""
+    """Motion of n components at N samples, K = highest_derivative + 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import smooth
+    >>> times = 4_000_000 * np.arange(500)
+    >>> values = np.sin(3e-9 * times)[:, None] + 1e-5 * np.cos(np.arange(500) ** 2)[:, None]
+    >>> found = smooth(times, values, highest_derivative=1, noise=1e-5)
+    >>> found.motion[250].round(2), bool(found.std[250, 1, 0] < 1e-3)
+    (array([[ 0.14],
+           [-2.97]]), True)
+    """
 
     motion: Array
     """Values and their derivatives, shape (N, K, n) [unit/s^k]."""
@@ -117,6 +129,19 @@ class Smoother:
     ------
     MotionError
         If an argument cannot be used.
+
+    Examples
+    --------
+    A long recording is smoothed block by block, in little memory:
+
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import Smoother
+    >>> times = 4_000_000 * np.arange(500)
+    >>> values = np.sin(3e-9 * times)[:, None] + 1e-5 * np.cos(np.arange(500) ** 2)[:, None]
+    >>> smoother = Smoother(times, values, highest_derivative=1, noise=1e-5)
+    >>> fastest = max(abs(block.motion[:, 1]).max() for block in smoother.blocks())
+    >>> round(float(fastest), 2)
+    3.0
     """
 
     def __init__(

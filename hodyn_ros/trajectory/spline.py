@@ -171,6 +171,17 @@ def fit_spline(
 
     Through positions at equal distances in time the spline leaves their range by about a quarter
     of it, by several times where durations differ by a factor of 10.
+
+    Examples
+    --------
+    From rest to rest, passing the middle without a stop:
+
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline = fit_spline([0.0, 1.0, 2.0], [[0.0], [0.5], [1.0]])
+    >>> spline([0.0, 1.0, 2.0], highest_derivative=1)[..., 0].round(3) + 0.0
+    array([[0.  , 0.  ],
+           [0.5 , 1.23],
+           [1.  , 0.  ]])
     """
     times = checked_times(times, fewest=2)
     positions = checked_positions(positions, len(times))
@@ -247,6 +258,17 @@ def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> M
     TrajectoryError
         If the state has another shape or is not finite, a time is no number, or the duration is
         not positive or too short for the derivatives to be computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import stop_motion
+    >>> state = np.array([[0.3], [1.0], [0.0], [0.0], [0.0]])
+    >>> stop = stop_motion(state, duration=0.5)
+    >>> stop(0.5, highest_derivative=2).round(3) + 0.0
+    array([[0.55],
+           [0.  ],
+           [0.  ]])
     """
     values = finite_array('state', state, TrajectoryError)
     if values.ndim != 2 or len(values) != ORDER or not values.shape[1]:

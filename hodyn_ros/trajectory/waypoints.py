@@ -48,6 +48,14 @@ class Waypoints(Immutable):
     TrajectoryError
         If there is no joint or no point, shapes do not fit, times do not increase strictly, a
         point has no positions, or a value is infinite or NaN where its row is given.
+
+    Examples
+    --------
+    >>> from hodyn_ros.trajectory import Waypoints
+    >>> waypoints = Waypoints(('shoulder', 'elbow'), [0.0, 1.0], [[0.0, 0.1], [0.5, 0.2]])
+    >>> waypoints.positions.shape, waypoints.velocities
+    ((2, 2), array([[nan, nan],
+           [nan, nan]]))
     """
 
     joint_names: tuple[str, ...]
