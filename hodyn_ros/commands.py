@@ -54,8 +54,12 @@ def hodyn() -> None:
     import_module('hodyn_ros.cli.main').main()
 
 
-flatness_controller = _command('flatness_controller', 'FlatnessControllerNode', True)
-hodyn_node = _command('hodyn_node', 'HodynNode', True)
-reference_publisher = _command('reference_publisher', 'ReferencePublisher')
-simulated_robot = _command('simulated_robot', 'SimulatedRobot')
-trajectory_proxy = _command('trajectory_proxy', 'TrajectoryProxy')
+flatness_controller: Callable[[], int] = _command(
+    'flatness_controller', 'FlatnessControllerNode', True
+)
+hodyn_node: Callable[[], int] = _command('hodyn_node', 'HodynNode', True)
+reference_publisher: Callable[[], int] = _command(
+    'reference_publisher', 'ReferencePublisher'
+)
+simulated_robot: Callable[[], int] = _command('simulated_robot', 'SimulatedRobot')
+trajectory_proxy: Callable[[], int] = _command('trajectory_proxy', 'TrajectoryProxy')

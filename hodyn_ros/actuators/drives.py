@@ -35,7 +35,7 @@ from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.checks import checked_number, finite_array, first_not_finite, set_checked
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 from hodyn_ros.model.friction import FrictionLaw, JointFriction
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Indices
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -300,7 +300,7 @@ class VariableStiffness(Actuator):
     motor_inertia: float | tuple[float, float]
     friction: FrictionLaw | tuple[FrictionLaw | None, FrictionLaw | None] | None = None
 
-    motor_suffixes = ('_motor1', '_motor2')
+    motor_suffixes: tuple[str, ...] = ('_motor1', '_motor2')
     needs_stiffness = True
 
     def __post_init__(self) -> None:
@@ -403,16 +403,16 @@ class DriveArrays:
     ) -> None:
         self._actuators, self._model = actuators, model
         counts = [len(x.motor_inertias) for x in actuators]
-        self.joint_of_motor = np.repeat(np.arange(len(counts)), counts)
+        self.joint_of_motor: Indices = np.repeat(np.arange(len(counts)), counts)
         self.joint_of_motor.setflags(write=False)
-        self.inertia = np.array([*chain(*(x.motor_inertias for x in actuators))])
-        self.stiffness = np.array([x.stiffness for x in actuators])
-        self.damping = np.array([x.damping for x in actuators])
-        self.variable = [j for j, x in enumerate(actuators) if x.needs_stiffness]
-        self.is_elastic = not all(isinstance(x, RigidDrive) for x in actuators)
+        self.inertia: Array = np.array([*chain(*(x.motor_inertias for x in actuators))])
+        self.stiffness: Array = np.array([x.stiffness for x in actuators])
+        self.damping: Array = np.array([x.damping for x in actuators])
+        self.variable: list[int] = [j for j, x in enumerate(actuators) if x.needs_stiffness]
+        self.is_elastic: bool = not all(isinstance(x, RigidDrive) for x in actuators)
         laws = enumerate(chain(*(x.friction_laws for x in actuators)))
         friction = {motor: law for motor, law in laws if law is not None}
-        self.friction = JointFriction(friction) if friction else None
+        self.friction: JointFriction | None = JointFriction(friction) if friction else None
         blocks = [(*(*x.motor_inertias, 0.0)[:2], *x.law) for x in actuators]
         starts = (np.cumsum([0, *sizes])[:-1] for sizes in (counts, map(len, blocks)))
         self._places = np.stack((np.arange(len(counts)), *starts), axis=-1)

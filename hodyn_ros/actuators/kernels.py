@@ -454,7 +454,9 @@ _KERNELS: dict[str, tuple[Callable[..., int], str]] = {
     'springs': (_driver(False), 'ivmmmMMM'),
     'drives': (_driver(True), 'ivmmmMMM'),
 }
-laws, springs, drives = (partial(_run, name) for name in _KERNELS)
+laws: Callable[..., int] = partial(_run, 'laws')
+springs: Callable[..., int] = partial(_run, 'springs')
+drives: Callable[..., int] = partial(_run, 'drives')
 
 
 def deflections(law: Array, effort: Array) -> tuple[Array, int]:

@@ -124,7 +124,9 @@ def _output(text: str, metavar: str = 'FILE', **settings: Any) -> click.Option:
 
 
 # `hodyn_ros.cli.main.run` looks for it before anything is parsed.
-debug_option = _option('--debug', is_flag=True, expose_value=False, help='Trace errors.')
+debug_option: click.Option = _option(
+    '--debug', is_flag=True, expose_value=False, help='Trace errors.'
+)
 _JSON = _option('--json', 'as_json', is_flag=True, help='Print JSON, for programs.')
 _OF_ROBOT = (
     _option(

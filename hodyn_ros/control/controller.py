@@ -55,6 +55,18 @@ class Controller(Law):
     ControlError
         If the actuators are of another robot or kind, a limit is not positive, or the lead is
         negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import Controller, make_controller
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> law: Controller = make_controller(model, 'feed_forward_2', drives, bandwidth=20.0)
+    >>> law.is_elastic, law.orders
+    (array([False,  True]), 5)
     """
 
     def __init__(
@@ -239,6 +251,14 @@ def warm_up(model: RobotModel, actuators: Actuators | None = None) -> None:
     actuators : Actuators, optional
         By default springs and mechanisms of all kinds are compiled, otherwise those of the
         actuators, which takes less time.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import warm_up
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> warm_up(model, Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)}))
     """
     if not unavailable():
         step.machine_code()

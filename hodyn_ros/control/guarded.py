@@ -31,6 +31,17 @@ class GuardedController(ObserverController):
     delay : float
         As of `ObserverController`; of the observer alone, since the law has its lead.
     guards : Guards
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import GuardedController, make_controller
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> law = make_controller(model, 'feed_forward_2', drives, bandwidth=20.0)
+    >>> GuardedController(law, 0.001).guards.max_tracking_error
+    0.2
     """
 
     estimates = False

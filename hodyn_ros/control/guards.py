@@ -78,6 +78,13 @@ class Guards:
         'measurements' for positions that cannot be true. 'hold', the default: they are held where
         they are. 'float': they give way, with the weight of the measured pose and dampers, without
         any stiffness; for robots without variable stiffness.
+
+    Examples
+    --------
+    >>> from hodyn_ros.control import Guards
+    >>> guards = Guards(max_tracking_error=0.05, reactions={'max_external_torque': 'float'})
+    >>> guards.floats('max_external_torque'), guards.floats('max_tracking_error')
+    (True, False)
     """
 
     max_tracking_error: ArrayLike = 0.2

@@ -101,6 +101,17 @@ class InteractionController(ControllerWithMargins):
     ------
     ControlError
         If an argument cannot be used, or the damping is too large for the sample time.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators
+    >>> from hodyn_ros.control import GravityCompensation, InteractionController, JointImpedance
+    >>> drives = Actuators(RobotModel.from_urdf('two_link'), {})
+    >>> led: InteractionController = GravityCompensation(drives, 0.001)
+    >>> held: InteractionController = JointImpedance(drives, 0.001, stiffness=50.0)
+    >>> led.follows, held.follows
+    (False, True)
     """
 
     damping_ratio, _axes = 0.0, 0  # as many axes of the stiffness as joints
@@ -296,6 +307,15 @@ class GravityCompensation(InteractionController):
 
     Source: De Luca, Siciliano and Zollo 2005, "PD control with on-line gravity compensation for
     robots with elastic joints".
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators
+    >>> from hodyn_ros.control import GravityCompensation
+    >>> law = GravityCompensation(Actuators(RobotModel.from_urdf('two_link'), {}), 0.001)
+    >>> law.follows, law.yields
+    (False, True)
     """
 
     kind = WEIGHT
@@ -319,6 +339,18 @@ class TorqueControl(InteractionController):
         By default the torque of the springs is not fed back: with a stiffness that is wrong, the
         links would get other torques. With it B_theta takes the place of B in elastic joints, and
         friction is compensated as it is observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators
+    >>> from hodyn_ros.control import TorqueControl
+    >>> law = TorqueControl(Actuators(RobotModel.from_urdf('two_link'), {}), 0.001)
+    >>> law.at_rest(np.array([0.3, 0.5])).round(2)
+    array([[39.64,  6.83],
+           [ 0.  ,  0.  ],
+           [ 0.  ,  0.  ]])
     """
 
     kind = TORQUE
@@ -347,6 +379,17 @@ class JointImpedance(InteractionController):
         K_d, symmetric, not negative and at most 0.6 of the springs [N m/rad] or [N/m].
     damping_ratio : float
         1 for critical damping; of that, the springs permit 0.5 if K_d = K / 4.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import JointImpedance
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> law = JointImpedance(drives, 0.001, stiffness=[80.0, 50.0])
+    >>> law.yields, law.estimates
+    (True, True)
     """
 
     _follows = _has_code = True
@@ -383,6 +426,16 @@ class CartesianImpedance(JointImpedance):
         K_x, rotations first [N m/rad], [N/m].
     nullspace_stiffness : float or array-like, shape (n,) or (n, n)
         Towards the wanted positions of the joints [N m/rad] or [N/m].
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators
+    >>> from hodyn_ros.control import CartesianImpedance
+    >>> model = RobotModel.from_urdf('panda', tip_link='panda_link8')
+    >>> law = CartesianImpedance(Actuators(model, {}), 0.001, stiffness=[30.0] * 3 + [600.0] * 3)
+    >>> law.yields, law.torque_limits
+    (True, array([87., 87., 87., 87., 12., 12., 12.]))
     """
 
     _axes, _has_code = 6, False

@@ -40,6 +40,14 @@ class Command(NamedTuple):
         empty while it does what is wanted.
     remark : str
         What was wanted and cannot be, and what is done instead; empty if there is nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.control import Command
+    >>> command = Command(torque=np.array([87.0, 5.0]), demand=np.array([120.0, 5.0]))
+    >>> command.is_limited
+    array([ True, False])
     """
 
     torque: Array
@@ -92,6 +100,23 @@ class Law(ABC):
     ------
     ControlError
         If the actuators are of another type.
+
+    Examples
+    --------
+    Laws are used alike:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import JointImpedance, Law, make_controller, tracking_controller
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> laws: list[Law] = [
+    ...     make_controller(model, 'feed_forward_2', drives, bandwidth=20.0),
+    ...     tracking_controller(drives, 0.001),
+    ...     JointImpedance(drives, 0.001, stiffness=50.0),
+    ... ]
+    >>> [(law.orders, law.estimates, law.yields) for law in laws]
+    [(5, False, False), (5, True, False), (5, True, True)]
     """
 
     orders = 5

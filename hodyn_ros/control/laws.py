@@ -56,6 +56,14 @@ class MotorGains(NamedTuple):
         [N m/rad] or [N/m]
     derivative : ndarray, shape (n,)
         [N m s/rad] or [N s/m]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.control import MotorGains
+    >>> gains = MotorGains(np.array([400.0, 100.0]), np.array([40.0, 20.0]))
+    >>> gains.derivative / gains.proportional
+    array([0.1, 0.2])
     """
 
     proportional: Array
@@ -87,6 +95,16 @@ def motor_gains(
         If a bandwidth is not positive or the actuators cannot be used.
     MotionError
         If the position has a wrong shape or is not finite.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import motor_gains
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> motor_gains(model, drives, bandwidth=10.0, position=[0.0, 0.0]).proportional
+    array([435., 100.])
     """
     motors = controlled_motors(model, actuators)
     n = model.n_joints
@@ -119,6 +137,22 @@ class FeedForwardController(Controller):
     ------
     ControlError
         If the actuators, gains or `order` cannot be used.
+
+    Examples
+    --------
+    At rest on the motion, the motors get the torque that holds the arm:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic, motor_motion
+    >>> from hodyn_ros.control import FeedForwardController
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> law = FeedForwardController(model, drives, gains=(400.0, 40.0))
+    >>> rest = np.zeros((5, 2))
+    >>> motors = motor_motion(drives, rest)
+    >>> law.command(rest, rest[0], rest[1], *motors.position[:2]).round(2)
+    array([44.14,  9.81])
     """
 
     def __init__(
@@ -187,6 +221,18 @@ class FlatnessController(Controller):
     -----
     ControlWarning
         If the law holds a joint far softer than its spring does.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import FlatnessController
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> law = FlatnessController(model, drives, bandwidth=80.0)
+    >>> law.gains[:2]
+    array([[6.400e+03, 4.096e+07],
+           [1.600e+02, 2.048e+06]])
     """
 
     def __init__(
@@ -378,6 +424,17 @@ def make_controller(
     Returns
     -------
     Controller
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import make_controller
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> law = make_controller(model, 'flatness', drives, bandwidth=80.0)
+    >>> type(law).__name__, law.orders
+    ('FlatnessController', 5)
     """
     check_choice('The control law', kind, CONTROLLERS, ControlError)
     options: Any = {'torque_limits': torque_limits, 'lead': lead}

@@ -46,6 +46,17 @@ class Margins(NamedTuple):
         factor from S / (S + 1) to S / (S - 1), its phase by 2 asin(1 / (2 S)).
     delay : ndarray, shape (m,)
         That each motor alone bears beyond the known one [s].
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import tracking_controller
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> margins = tracking_controller(drives, 0.001).margins([0.3, 0.5])
+    >>> margins.decay > 0.0, margins.sensitivity < 3.0
+    (True, array([ True,  True]))
     """
 
     decay: float

@@ -100,6 +100,20 @@ class StateObserver:
     ------
     ControlError
         If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import StateObserver
+    >>> drives = Actuators(RobotModel.from_urdf('two_link'), {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> observer = StateObserver(drives, 0.001, bandwidth=50.0)
+    >>> for _ in range(100):
+    ...     observer.update([0.3, 0.5], None, [0.3, 0.503415], None)
+    ...     observer.apply(np.array([39.64, 6.83]), 0.0)
+    >>> observer.state().velocity.round(3) + 0.0, observer.state().spring_torque.round(1)
+    (array([0., 0.]), array([39.6,  6.8]))
     """
 
     def __init__(

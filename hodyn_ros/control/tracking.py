@@ -51,6 +51,16 @@ class TrackingController(ControllerWithMargins):
 
     A distance from what is wanted at the start goes to zero with at most half of the speeds and a
     third of the torques that the joints can have.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import tracking_controller
+    >>> drives = Actuators(RobotModel.from_urdf('two_link'), {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> law = tracking_controller(drives, 0.001)
+    >>> law.orders, law.estimates, law.state
+    (5, True, 'following')
     """
 
     def __init__(self, actuators: Actuators, sample_period: float, **options: Any) -> None:
@@ -93,6 +103,23 @@ def tracking_controller(
     ControlError
         If an argument cannot be used, or the robot would not be stable with a sensitivity of at
         most 3 at this bandwidth; the message names a bandwidth that would do.
+
+    Examples
+    --------
+    A robot at rest where it is wanted gets the torques that hold it:
+
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic, motor_motion
+    >>> from hodyn_ros.control import tracking_controller
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> law, rest = tracking_controller(drives, 0.001), np.zeros((5, 2))
+    >>> measured = rest[0], None, motor_motion(drives, rest).position[0], None
+    >>> for _ in range(100):
+    ...     torque = law.command(rest, *measured)
+    >>> torque.round(1)
+    array([44.1,  9.8])
     """
     make = partial(
         TrackingController,

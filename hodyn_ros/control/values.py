@@ -36,6 +36,19 @@ class ObservedState(NamedTuple):
     external_torque_rate : ndarray, shape (n,)
     motor_friction : ndarray, shape (m,)
         Torque that the motors lose, beyond the friction that the model knows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.actuators import Actuators, SeriesElastic
+    >>> from hodyn_ros.control import StateObserver
+    >>> drives = Actuators(RobotModel.from_urdf('two_link'), {'elbow': SeriesElastic(2000.0, 0.5)})
+    >>> observer = StateObserver(drives, 0.001, bandwidth=50.0)
+    >>> observer.update([0.3, 0.5], None, [0.3, 0.5034], None)
+    >>> state = observer.state()
+    >>> state.position, state.motor_position.round(4)
+    (array([0.3, 0.5]), array([0.3   , 0.5034]))
     """
 
     position: Array

@@ -39,6 +39,13 @@ class DelaySeen(NamedTuple):
         held, [s].
     deviation : float
         Standard deviation [s]; infinite if nothing has moved.
+
+    Examples
+    --------
+    >>> from hodyn_ros.control import DelaySeen
+    >>> delay, deviation = DelaySeen(delay=0.002, deviation=0.0001)
+    >>> f'{1e3 * delay:.1f} +- {1e3 * deviation:.1f} ms'
+    '2.0 +- 0.1 ms'
     """
 
     delay: float
@@ -196,6 +203,13 @@ def probing_motion(
     ------
     ControlError
         If an argument cannot be used.
+
+    Examples
+    --------
+    >>> from hodyn_ros.control import probing_motion
+    >>> motion = probing_motion([0.3, 0.5], 0.001)
+    >>> motion.shape, motion[:, 0].max(axis=0).round(3), motion[-1, 0]
+    ((4001, 5, 2), array([0.32, 0.52]), array([0.3, 0.5]))
     """
     T = checked_number('sample_period', sample_period, ControlError, above=0.0, unit='s')
     for name, value in (('amplitude', amplitude), ('lead', lead)):

@@ -32,7 +32,7 @@ from hodyn_ros.kinematics.motions import motion_array, overflow
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, str | None] = {
     'auto': None,
     'mass_matrix': COMPILED_ROBOT,
     'articulated_bodies': COMPILED_TREE,

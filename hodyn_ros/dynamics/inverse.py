@@ -41,7 +41,11 @@ BLOCK = 256
 COMPILED_BLOCK = 2**16
 
 
-ENGINE = {'engine': None, 'compiled_robot': COMPILED_ROBOT, 'compiled_tree': COMPILED_TREE}
+ENGINE: dict[str, str | None] = {
+    'engine': None,
+    'compiled_robot': COMPILED_ROBOT,
+    'compiled_tree': COMPILED_TREE,
+}
 """Names of the engine's kernels: the one that suits the robot, and each form."""
 
 

@@ -170,7 +170,7 @@ class OnlineEstimator:
         self._scale = np.concatenate([inertial, friction_scale, np.full(n, noise)])
         self._reported = np.r_[:first, self._first : self._first + 2 * len(joints)]
         self._least, self._model = noise**2, model
-        self.outliers = 0
+        self.outliers: int = 0
         self.reset()
 
     def reset(self) -> None:
@@ -181,7 +181,9 @@ class OnlineEstimator:
     def _forget(self) -> None:
         """Begin of an estimate, with what is known of the noise before: its least variance."""
         n, size = self._model.n_joints, len(self._scale)
-        self.samples, self._waited, self._misfit = 0, 0.0, 0.0
+        self.samples: int = 0
+        self._waited = 0.0
+        self._misfit = 0.0
         self._variance = np.full(n, self._least)  # of the noise
         # Correlation with the measurement before; it is expected, as efforts are filtered.
         self._power, self._repeated, self._last = np.ones(n), np.full(n, 0.9), np.zeros(n)

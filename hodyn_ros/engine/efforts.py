@@ -153,8 +153,10 @@ class RigidBodies:
         motion: Rows,
         base: BodyMotion | None = None,
     ) -> None:
-        self._model, self.frames, self._moves = model, frames, base is not None
-        self.joints, self.order = joint_motions(model, frames, motion), len(motion) - 3
+        self._model, self._moves = model, base is not None
+        self.frames: Frames = frames
+        self.joints: list[JointMotion] = joint_motions(model, frames, motion)
+        self.order: int = len(motion) - 3
         self._rest = base_motion(-vector(frames.gravity), self.order)
         self._base = base or self._rest
 

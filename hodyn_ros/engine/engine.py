@@ -63,7 +63,7 @@ SAMPLES_WORTH_WAITING = 100_000
 # Time of the processor that is worth a message [s].
 LONG = 2.0
 
-compiling = threading.RLock()
+compiling: threading.RLock = threading.RLock()
 """Held by whoever compiles or loads machine code, or imports what does."""
 
 _waiting: deque[Callable[[], object]] = deque()

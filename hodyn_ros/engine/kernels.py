@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine import calls, llvm_tree
 from hodyn_ros.engine.calls import ArrayArgument
@@ -77,7 +77,10 @@ class Kernel:
         self.friction = friction
         self.parts = parts
         self.codes = codes
-        self.robot = np.array(integers, np.int64), np.array(numbers, np.float64)
+        self.robot: tuple[NDArray[np.int64], Array] = (
+            np.array(integers, np.int64),
+            np.array(numbers, np.float64),
+        )
         # Those of calls, under the interpreter lock.
         self._addresses = [array.ctypes.data for array in self.robot]
         self._tables: list[tuple[list[int], Array]] = []

@@ -17,10 +17,11 @@ from llvmlite import ir
 
 from hodyn_ros.engine.program import SINGULAR, StraightLineProgram
 
-DOUBLE, SINGLE = ir.DoubleType(), ir.FloatType()
-INTEGER = ir.IntType(64)
-DOUBLES = DOUBLE.as_pointer()
-INTEGERS = INTEGER.as_pointer()
+DOUBLE: ir.Type = ir.DoubleType()
+SINGLE: ir.Type = ir.FloatType()
+INTEGER: ir.Type = ir.IntType(64)
+DOUBLES: ir.Type = DOUBLE.as_pointer()
+INTEGERS: ir.Type = INTEGER.as_pointer()
 
 # A product may be added without rounding it first; nothing else may be changed.
 FLAGS = ('contract',)
@@ -89,7 +90,7 @@ class LaneWriter:
         self.builder = builder
         self.lanes = lanes
         self.kind = kind
-        self.type = in_lanes(kind, lanes)
+        self.type: Any = in_lanes(kind, lanes)
 
     def number(self, value: float) -> ir.Constant:
         """Constant, the same in all lanes."""
@@ -233,7 +234,7 @@ def loop(
 
 ENTRY = 'evaluate'
 
-EVALUATE = ir.FunctionType(
+EVALUATE: ir.FunctionType = ir.FunctionType(
     INTEGER, [INTEGERS, DOUBLES, DOUBLES, INTEGER, DOUBLES, DOUBLES, DOUBLES]
 )
 """status = evaluate(integers, constants, scratch, blocks, motion, middle, result)

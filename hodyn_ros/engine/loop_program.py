@@ -312,10 +312,12 @@ class ClosedBodies:
                 'changes with the position: there is no compiled or generated code for such '
                 'loops. Leave out what they have twice, or make a hinge of them a ball.'
             )
-        self.recorder, self.tree, self._start = recorder, closure.tree, closure.start
+        self.recorder: Recorder = recorder
+        self.tree: Mechanism = closure.tree
+        self._start = closure.start
         self._frames = frames_of(self.tree)
-        self.independent = [int(j) for j in closure.independent]
-        self.dependent = [int(j) for j in closure.dependent]
+        self.independent: list[int] = [int(j) for j in closure.independent]
+        self.dependent: list[int] = [int(j) for j in closure.dependent]
         kept, first = {int(row) for row in closure.rows}, 0
         links = [link for loop in closure.loops for link in (loop.link_a, loop.link_b)]
         self._ends = Counter(self.tree.link(link).body for link in links)

@@ -110,9 +110,9 @@ class Scalar:
     __array_ufunc__ = None
 
     def __init__(self, recorder: Recorder, step: int, negative: bool = False) -> None:
-        self.recorder = recorder
-        self.step = step
-        self.negative = negative
+        self.recorder: Recorder = recorder
+        self.step: int = step
+        self.negative: bool = negative
 
     def __neg__(self) -> Scalar:
         return Scalar(self.recorder, self.step, not self.negative)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from hodyn_ros.engine.program import Operation, Output, StraightLineProgram
 
-GATHERED = {
+GATHERED: dict[str, tuple[str, ...]] = {
     'angle': ('sine', 'cosine'),
     'step': ('tanh', 'tanh_slope'),
     'power': ('exp',),

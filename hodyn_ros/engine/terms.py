@@ -252,17 +252,19 @@ class Tree:
     def __init__(
         self, model: Mechanism, joints: Sequence[JointMotion], floating: bool = False
     ) -> None:
-        self.model, self.joints, self._floating = model, joints, floating
+        self.model: Mechanism = model
+        self.joints: Sequence[JointMotion] = joints
+        self._floating = floating
         units = np.eye(6) if floating else np.empty((0, 6))
         places = zip(model.coordinate.tolist(), model.multiplier.tolist())
-        self.axes = [
+        self.axes: list[Axis] = [
             Axis(i, len(units) + j, multiplier, joints[i].screw)
             for i, (j, multiplier) in enumerate(places)
         ]
         for k, unit in enumerate(units):
             self.axes.append(Axis(BASE, k, 1.0, (vector(unit[:3]), vector(unit[3:]))))
-        self.screws = [axis.screw for axis in self.axes]
-        self.size = len(units) + model.n_joints
+        self.screws: list[Screw] = [axis.screw for axis in self.axes]
+        self.size: int = len(units) + model.n_joints
 
     def carried(self, sums: Mapping[int, Sums]) -> dict[int, Blocks]:
         """Matrices of the bodies that each joint carries, for screws in the frame of its body."""

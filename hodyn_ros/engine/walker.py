@@ -153,15 +153,22 @@ class BodyOfTree:
     """
 
     def __init__(self, kind: int, slots: Any) -> None:
-        recorder = self.recorder = Recorder()
+        recorder = Recorder()
+        self.recorder: Recorder = recorder
 
         def read(array: str, slots: Any) -> Any:
             return mapped(slots, lambda slot: recorder.input(array, slot))
 
         self._slots = slots
         values = _of_kind(kind, read('constants', _CONSTANTS))
+        self.joint: JointFrame
+        self.body: Body
+        self.multiplier: Number
+        self.offset: Number
+        self.armature: Number
         self.joint, self.body, self.multiplier, self.offset, self.armature = values
-        self.own, self.parent = read('own', slots), read('parent', slots)
+        self.own: Any = read('own', slots)
+        self.parent: Any = read('parent', slots)
 
     def position(self, rates: Iterable[Number]) -> Jet:
         """Position of the joint, with these derivatives."""

@@ -59,11 +59,12 @@ class BagFormat(Format):
     """
 
     is_bag = True
-    library, extra = 'rosbags.rosbag2', 'bags'
+    library: str = 'rosbags.rosbag2'
+    extra: str = 'bags'
 
     def __init__(self, storage: str = '') -> None:
         self._storage, self._suffix = storage, STORAGES.get(storage, '')
-        self.suffixes = (self._suffix,)
+        self.suffixes: tuple[str, ...] = (self._suffix,)
 
     def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
         """Read the samples of a topic, or its trajectories one by one.

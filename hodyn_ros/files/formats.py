@@ -45,7 +45,8 @@ class Format(ABC):
 
     suffixes: tuple[str, ...]
     """In lower case, with the dot; an empty one is that of a folder."""
-    library, extra = '', 'tables'
+    library: str = ''
+    extra: str = 'tables'
     """Module without which it cannot be written, and what to install for it."""
     is_bag = False
     """Whether it has topics, with several motions that may overlap."""

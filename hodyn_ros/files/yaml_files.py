@@ -110,7 +110,7 @@ def _entries(node: yaml.Node, sizes: dict[int, int]) -> int:
 class YamlFormat(Format):
     """Trajectories, whose samples are waypoints."""
 
-    suffixes = ('.yaml', '.yml')
+    suffixes: tuple[str, ...] = ('.yaml', '.yml')
 
     def motions(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
         """Read a trajectory, with NaN where a waypoint has no velocities or accelerations.

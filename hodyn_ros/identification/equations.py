@@ -203,9 +203,14 @@ class Equations:
         link: str | None = None,
         groups: Sequence[str] = GROUPS,
     ) -> None:
-        self.model, self.actuators, self.link, self.groups = model, actuators, link, groups
+        self.model: RobotModel = model
+        self.actuators: Actuators | None = actuators
+        self.link: str | None = link
+        self.groups: Sequence[str] = groups
         drives = [None if actuators is None else actuators[j] for j in model.joint_names]
-        self.elastic = np.array([isinstance(drive, SeriesElastic) for drive in drives])
+        self.elastic: Flags = np.array(
+            [isinstance(drive, SeriesElastic) for drive in drives]
+        )
         for name, drive in zip(model.joint_names, drives):
             spring = getattr(drive, 'spring', None)
             if spring is not None and not isinstance(spring, (LinearSpring, CubicSpring)):
@@ -213,12 +218,12 @@ class Equations:
                     f'The spring of {name} is {spring}; linear and cubic ones can be identified.'
                 )
         self._carrier = None if link is None else payload_in_body(model, link)
-        self.columns = list(self._columns())
+        self.columns: list[Parameter] = list(self._columns())
         names = [c.group if c.group in _SEVERAL else c.name for c in self.columns]
         self.places: defaultdict[str, Places] = defaultdict(lambda: np.zeros(0, np.intp))
         for k, name in enumerate(names):
             self.places[name] = np.append(self.places[name], k)
-        self.known = np.array(
+        self.known: Array = np.array(
             [NONLINEAR.get(c.name, Nonlinear()).start for c in self.columns]
         )
         for name, values in (

@@ -21,8 +21,10 @@ from hodyn_ros.identification.equations import (
     Channels,
     Equations,
     Nonlinear,
+    Parameter,
     Places,
     Rows,
+    Structure,
 )
 from hodyn_ros.identification.gram import Gram
 from hodyn_ros.identification.recording import Flags, Stretch
@@ -164,19 +166,26 @@ class Estimation:
         measured: Sequence[str],
         rows: Sequence[Rows],
     ) -> None:
-        self.equations, self.rows = equations, list(rows)
-        self.channels, self.asked = equations.channels(measured), equations.asked(groups)
-        self.structure = equations.structure(self.asked, measured)
-        self.has_friction = not set(groups).isdisjoint(FRICTION)
-        self.z = self.structure.mapping @ equations.known[self.asked]
-        self.columns = [equations.columns[i] for i in self.structure.independent]
-        self.places = [self.asked.tolist().index(i) for i in self.structure.independent]
-        self.asked_columns = [equations.columns[i] for i in self.asked]
+        self.equations: Equations = equations
+        self.rows: list[Rows] = list(rows)
+        self.channels: Channels = equations.channels(measured)
+        self.asked: Places = equations.asked(groups)
+        self.structure: Structure = equations.structure(self.asked, measured)
+        self.has_friction: bool = not set(groups).isdisjoint(FRICTION)
+        self.z: Array = self.structure.mapping @ equations.known[self.asked]
+        self.columns: list[Parameter] = [
+            equations.columns[i] for i in self.structure.independent
+        ]
+        self.places: list[int] = [
+            self.asked.tolist().index(i) for i in self.structure.independent
+        ]
+        self.asked_columns: list[Parameter] = [equations.columns[i] for i in self.asked]
         self._is_linear = equations.is_linear[self.structure.independent]
         kinds = [NONLINEAR.get(column.name, Nonlinear()) for column in self.columns]
         self._kinds = np.reshape(kinds, (-1, len(Nonlinear._fields))).T
         self.noise: _Noise | None = None
-        self.dropped = self.used = 0
+        self.dropped: int = 0
+        self.used: int = 0
         self._half = np.zeros((len(self.z), 1))
         late = np.array(
             [column.group == 'delay' for column in self.columns], dtype=np.bool_
@@ -382,10 +391,10 @@ class Estimation:
         step = half @ along
         if self.noise is not None:  # else rows are not in units of it
             self._half = half
-        self.covariance = half @ half.T
-        self.information = (V * s).T * scale
+        self.covariance: Array = half @ half.T
+        self.information: Array = (V * s).T * scale
         unseen = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0)
-        self.is_shown = (sizes > 0.0) & (unseen < _UNSEEN)
+        self.is_shown: Flags = (sizes > 0.0) & (unseen < _UNSEEN)
         if self.is_shown.mean() < _LEAST_SEEN:
             raise IdentificationError(
                 f'The recordings show {self.is_shown.sum()} of {b} parameters: joints hardly '

@@ -113,18 +113,20 @@ class Trials:
     """
 
     def __init__(self, found: Estimation, link: str | None) -> None:
-        self.found, self.link, self._b = found, link, len(found.z)
+        self.found: Estimation = found
+        self.link: str | None = link
+        self._b = len(found.z)
         self._names = found.equations.model.joint_names
         self._beta = found.of_base(found.z)
         self.places: dict[Hypothesis, range] = {}
-        self.gram = Gram()
+        self.gram: Gram = Gram()
         for rows in found.rows:
             rest = found.left(rows, self._beta)
             columns = self._columns(rows, rest)
             self._add(
                 self.gram, rows, [columns, rest[..., None]], found.is_kept(rows, rest)
             )
-        self.count = self._by_joint(self.gram.count)
+        self.count: Array = self._by_joint(self.gram.count)
         self._log = float(np.log(self.count.sum()))
 
     def left(self) -> Array:

@@ -23,7 +23,7 @@ from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.trajectory.differences import noise_of
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Indices
 
 Flags = NDArray[np.bool_]
 Law = Callable[[Array], Array]
@@ -203,9 +203,13 @@ class Preparation:
         at_motor: Flags,
         bandwidth: float | None = None,
     ) -> None:
-        self.model, self.at_motor, self.bandwidth = model, at_motor, bandwidth
-        self.samples = 0
+        self.model: RobotModel = model
+        self.at_motor: Flags = at_motor
+        self.bandwidth = bandwidth
+        self.samples: int = 0
         self.seen: list[str] = []
+        self.spikes: Indices
+        self.clipped: Indices
         self.spikes, self.clipped = np.zeros((2, model.n_joints), dtype=np.intp)
 
     def stretches(self, recording: Recording) -> list[Stretch]:

@@ -102,11 +102,11 @@ class Arguments:
         array = motion_array(model, motion, lowest_K)
         self._model, self.K = model, array.shape[-2]
         given = loads(self.K) if loads else ()
-        self.batch = _broadcast(array, others, given)
+        self.batch: tuple[int, ...] = _broadcast(array, others, given)
         self.N = prod(self.batch)
         if not base_moves:
             given = [load for load in given if model.link(load[0].link).body != BASE]
-        self.links = tuple(link for link, _ in given)
+        self.links: tuple[Attachment, ...] = tuple(link for link, _ in given)
         one_axis = self._along_one_axis
         wrenches = [(link, one_axis(values)) for link, values in given]
         # Of the types that they have.

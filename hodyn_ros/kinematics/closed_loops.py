@@ -409,7 +409,7 @@ class ClosedMotion:
         closure, constraints = closure_of(model), model.kept(constraints_of)
         u, d = self._u, self._d = closure.independent, closure.dependent
         samples, K, _ = motion.shape
-        self.motion = np.zeros((samples, K, closure.tree.n_joints))
+        self.motion: Array = np.zeros((samples, K, closure.tree.n_joints))
         self.motion[:, 0], reached = (
             found or closed_positions(model, motion[:, 0]) or (0.0, np.zeros(samples))
         )

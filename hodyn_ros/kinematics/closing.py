@@ -29,7 +29,7 @@ from hodyn_ros.model.loops import (
 )
 from hodyn_ros.model.mechanism import Closure, Mechanism
 from hodyn_ros.names import listed
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Indices
 
 # Ratio of singular values below which rows follow from others, and what these may leave open
 # [rad, m]: axes in descriptions are parallel to a few digits.
@@ -71,24 +71,33 @@ class Constraints:
         couplings: Sequence[Coupling],
         kept: NDArray[np.intp] | None = None,
     ) -> None:
-        self.tree, self.loops = tree, tuple(loops)
+        self.tree: Mechanism = tree
+        self.loops: tuple[Loop, ...] = tuple(loops)
         # The base is the body behind the others.
-        self.carried = np.zeros((tree.n_bodies + 1, tree.n_bodies))
+        self.carried: Array = np.zeros((tree.n_bodies + 1, tree.n_bodies))
         for i, p in enumerate(tree.parent):
             self.carried[i] = self.carried[p]
             self.carried[i, i] = 1.0
-        self.a = _sides(tree, [(loop.link_a, loop.poses[0]) for loop in loops])
-        self.b = _sides(tree, [(loop.link_b, loop.poses[1]) for loop in loops])
-        self.signs = self.carried[self.b[0]] - self.carried[self.a[0]]
+        self.a: tuple[Indices, Array] = _sides(
+            tree, [(loop.link_a, loop.poses[0]) for loop in loops]
+        )
+        self.b: tuple[Indices, Array] = _sides(
+            tree, [(loop.link_b, loop.poses[1]) for loop in loops]
+        )
+        self.signs: Array = self.carried[self.b[0]] - self.carried[self.a[0]]
         P = np.concatenate([np.zeros((0, 6)), *(loop.rows for loop in loops)])
         owner = np.repeat(np.arange(len(loops)), [len(loop.rows) for loop in loops])
         rows = np.arange(len(P) + len(couplings)) if kept is None else kept
         of_loops = rows[rows < len(P)]
-        self.P, self.owner = P[of_loops], owner[of_loops].astype(np.intp)
-        self.couplings = [couplings[r - len(P)] for r in rows[rows >= len(P)]]
+        self.P = P[of_loops]
+        self.owner: Indices = owner[of_loops].astype(np.intp)
+        self.couplings: list[Coupling] = [
+            couplings[r - len(P)] for r in rows[rows >= len(P)]
+        ]
         names = [loops[int(i)].name for i in self.owner]
-        self.owners = [*names, *(coupling.name for coupling in self.couplings)]
-        self.divisor, self.unit = np.ones(len(rows)), np.ones(tree.n_joints)
+        self.owners: list[str] = [*names, *(coupling.name for coupling in self.couplings)]
+        self.divisor: Array = np.ones(len(rows))
+        self.unit: Array = np.ones(tree.n_joints)
         self._measure()
 
     def _measure(self) -> None:

@@ -237,10 +237,11 @@ class Assembly:
         tip_link: str | None,
         allow_impossible_inertia: bool,
     ) -> None:
-        self.description, self.allows_impossible = description, allow_impossible_inertia
-        self.links = {link.name: link for link in description.links}
-        self.joints = {joint.name: joint for joint in description.joints}
-        self.warnings = list(description.warnings)
+        self.description: RobotDescription = description
+        self.allows_impossible: bool = allow_impossible_inertia
+        self.links: dict[str, Link] = {link.name: link for link in description.links}
+        self.joints: dict[str, Joint] = {joint.name: joint for joint in description.joints}
+        self.warnings: list[str] = list(description.warnings)
         self.joint_to: dict[str, Joint] = {}
         self.joints_from: dict[str, list[Joint]] = {name: [] for name in self.links}
         root = self._connect()
@@ -250,15 +251,17 @@ class Assembly:
                     f'{argument} {name!r} is not a link of the robot; its links are '
                     f'{listed(self.links)}.'
                 )
+        self.base_link: str
+        self.tip_link: str | None
         self.base_link, self.tip_link = base_link or root, tip_link or None
-        self.wanted = {*self.joints} if not tip_link else self._path(tip_link)
+        self.wanted: set[str] = {*self.joints} if not tip_link else self._path(tip_link)
 
         self.frames: dict[str, LinkFrame] = {}
         self.bodies: list[Joint] = []
         self.parent: list[int] = []
         self.B: list[Array] = []
         self.M_body: list[Array] = []
-        self.M_base = np.zeros((6, 6))
+        self.M_base: Array = np.zeros((6, 6))
         self._walk()
 
     def _connect(self) -> str:

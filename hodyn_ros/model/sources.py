@@ -20,7 +20,7 @@ from hodyn_ros.errors import AmbiguousNameError, ModelError
 from hodyn_ros.names import listed
 from hodyn_ros.resources import share_file
 
-BUNDLED = {
+BUNDLED: dict[str, str | None] = {
     'panda': 'config/panda.yaml',
     'panda_with_hand': 'config/panda.yaml',
     'fr3': 'config/fr3.yaml',

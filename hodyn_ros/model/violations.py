@@ -288,7 +288,9 @@ class LimitedJoints:
     """
 
     def __init__(self, model: Mechanism, limits: MotionLimits) -> None:
-        self._model, self.names, self.limits = model, model.joint_names, limits
+        self._model = model
+        self.names: tuple[str, ...] = model.joint_names
+        self.limits: MotionLimits = limits
         tree = self._tree = model.tree
         known = {**tree.follower_limits}
         if model.closure is not None:
@@ -298,13 +300,16 @@ class LimitedJoints:
         self.follower_limits = known = {
             name: scaled_limits(own, limits.follower_factors) for name, own in known.items()
         }
-        self.moved = [
+        self.moved: list[int] = [
             body
             for body, name in enumerate(tree.body_names)
             if name in known and not self._is_implied(body, known[name])
         ]
         linear = [kind == 'prismatic' for kind in model.joint_types]
-        self.is_linear = (*linear, *(not tree.X[body][:3].any() for body in self.moved))
+        self.is_linear: tuple[bool, ...] = (
+            *linear,
+            *(not tree.X[body][:3].any() for body in self.moved),
+        )
         for name in (tree.body_names[body] for body in self.moved):
             others = known[name]._replace(effort=np.inf)
             self.names += (name,)

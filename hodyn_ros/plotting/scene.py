@@ -240,7 +240,8 @@ class Scene:
         is_live: bool = False,
     ) -> None:
         rr = view_library()
-        self.model, self.recording = model, rr.RecordingStream('hodyn')
+        self.model: RobotModel = model
+        self.recording: Any = rr.RecordingStream('hodyn')
         self.recording.log('/', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
         self._beside = partial(limited, model, limits=limits, motor_limits=motor_limits)
         self._visuals, self._is_live = _visuals(model, description), is_live

@@ -131,10 +131,12 @@ class RestingPath:
         If the path gives no finite derivatives of shape (N, 5, n).
     """
 
-    start_time, end_time = 0.0, 1.0
+    start_time: float = 0.0
+    end_time: float = 1.0
 
     def __init__(self, path: TimedMotion, start: float, end: float) -> None:
-        self._path, self.ends = path, (start, end)
+        self._path = path
+        self.ends: tuple[float, float] = (start, end)
         # In units of the whole length, all derivatives are comparable.
         places = np.linspace(start, end, _PLACES)
         derivatives = path(places, 4) * (end - start) ** np.arange(5.0)[:, None]

@@ -85,7 +85,8 @@ class Played:
             )
         joints, N = robot.joints, len(motion)
         self._robot, self._motion, self._of_all = robot, motion, joints.motion(motion)
-        self._wrenches, self.times = wrenches, times
+        self._wrenches = wrenches
+        self.times: Array | None = times
         places, known = self._of_all[:, 0], joints.limits
         for worst in worst_violations('position', joints.names, places, *known[:2]):
             raise out_of_range(worst, None if times is None else times[worst.sample])

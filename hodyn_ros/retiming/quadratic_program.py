@@ -6,6 +6,7 @@ coefficients allow.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy import sparse
 from scipy.linalg.lapack import dpbtrf as pbtrf
 from scipy.linalg.lapack import dpbtrs as pbtrs
 
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Indices
 
 _BAND = 4  # columns between the first and the last entry of a row of the matrices
 
@@ -60,14 +61,16 @@ class Program:
         self._count, self._size = M, size = intervals + 5, intervals - 4
         column = np.minimum(np.arange(M - 5), size - 1)
         free = sparse.csr_array((np.ones(M - 5), (np.arange(5, M), column)), (M, size))
-        self.free = free  # makes all coefficients of those that are free
-        self.at_knots, self.third = self._windows(_POSITION), self._windows(_DIFFERENCES[3])
+        self.free: sparse.csr_array = free  # makes all coefficients of those that are free
+        self.at_knots: sparse.csr_array = self._windows(_POSITION)
+        self.third: sparse.csr_array = self._windows(_DIFFERENCES[3])
         limited = sparse.vstack([self._windows(row) for row in _DIFFERENCES]).tocsr()
         orders = np.repeat(np.arange(4), [M, M - 1, M - 2, M - 3])
         changed = np.flatnonzero(np.diff((limited @ free).indptr))
-        self.limited, self.orders = limited[changed], orders[changed]  # differences 0 to 3
+        self.limited: sparse.csr_array = limited[changed]
+        self.orders: Indices = orders[changed]  # differences 0 to 3
         # Of the products of the matrices with themselves, as LAPACK has them.
-        self.bands = [
+        self.bands: list[sparse.csr_array] = [
             self._in_band(matrix @ free).sum(axis=1).reshape(_BAND + 1, size)
             for matrix in (self.at_knots, self.third)
         ]
@@ -201,4 +204,4 @@ def _interior(
     return y
 
 
-program_of = lru_cache(maxsize=64)(Program)
+program_of: Callable[..., Program] = lru_cache(maxsize=64)(Program)

@@ -116,12 +116,14 @@ class ElasticPlant:
         if not isinstance(actuators, Actuators):
             actuators = Actuators(model, actuators)
         actuators.check_suits(model)
-        self.model, self.actuators = model, actuators
-        self.time_step = float(time_step)
+        self.model: RobotModel = model
+        self.actuators: Actuators = actuators
+        self.time_step: float = float(time_step)
         faults = imperfections or Imperfections()
         driven = simulated_joints(model, actuators, faults)
         self._joints = tuple(driven.values())
-        self.joint_names, self.motor_names = model.joint_names, actuators.motor_names
+        self.joint_names: tuple[str, ...] = model.joint_names
+        self.motor_names: tuple[str, ...] = actuators.motor_names
         tree, closure = model.tree, model.closure
         joints = {name: driven.get(name, PASSIVE) for name in tree.joint_names}
         rotors = [bool(x.gear_ratio) * rotor_inertia(x) for x in joints.values()]
@@ -130,8 +132,8 @@ class ElasticPlant:
             self._tree, joints, self.time_step, integrator, end_stops, closure
         )
         self._library = mujoco()
-        self.mujoco_model = compiled(self._mjcf, self._tree, joints)
-        self.mujoco_data = self._library.MjData(self.mujoco_model)
+        self.mujoco_model: Any = compiled(self._mjcf, self._tree, joints)
+        self.mujoco_data: Any = self._library.MjData(self.mujoco_model)
         self._find_addresses()
         self._find_laws()
         breakaway, coulomb = (

@@ -169,9 +169,9 @@ class SampledPlant:
                 f'{plant.time_step} s.'
             )
         self.plant = plant
-        self.period = steps * plant.time_step
-        self.sensors = sensors or Sensors()
-        self.command_delay = int(command_delay)
+        self.period: float = steps * plant.time_step
+        self.sensors: Sensors = sensors or Sensors()
+        self.command_delay: int = int(command_delay)
         self._steps = steps
         self.reset(plant.q, plant.qd, plant.theta, plant.thetad, plant.time)
 

@@ -68,6 +68,16 @@ class ControlStep(NamedTuple):
     command : Command
     error : ndarray, shape (n,)
         Reference minus measured position.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.control import Command
+    >>> from hodyn_ros.streams import ControlStep
+    >>> torque = np.array([5.0])
+    >>> step = ControlStep(1_000_000, Command(torque, torque), error=np.array([0.002]))
+    >>> step.command.torque, step.error
+    (array([5.]), array([0.002]))
     """
 
     stamp: int

@@ -48,6 +48,14 @@ class Measured(NamedTuple):
         Of torque sensors.
     begins_anew : bool
         The time of the stamps has gone back, and nothing of before is true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.streams import Measured
+    >>> measured = Measured(stamp=1_000_000, state=np.zeros((4, 2)))
+    >>> measured.spring_torque is None, measured.begins_anew
+    (True, False)
     """
 
     stamp: int
@@ -69,6 +77,14 @@ class Stamps:
     behind : float
         How much older than the answered measurement the latest ones are [s]; of a single one, and
         of newer ones, zero.
+
+    Examples
+    --------
+    >>> from hodyn_ros.streams import Stamps
+    >>> stamps = Stamps()
+    >>> stamps.answer(2_000_000)
+    >>> stamps.judge(3_000_000), stamps.judge(1_000_000)
+    ('newer', 'late')
     """
 
     def __init__(self, steady_time: Callable[[], float] = monotonic) -> None:
@@ -143,6 +159,19 @@ class References:
     origin : str
         Where the latest reference has come from: `STREAM`, `trajectory`, `rest`, or empty
         before the first one.
+
+    Examples
+    --------
+    Without a trajectory and a stream the robot is held where it rests:
+
+    >>> import numpy as np
+    >>> from hodyn_ros.streams import References, Timeline
+    >>> timeline = Timeline()
+    >>> references = References(timeline, timeline.clear)
+    >>> references.use_joints(('elbow',))
+    >>> references.hold(np.array([0.5]), 1_000_000_000)
+    >>> references.at(2_000_000_000, np.array([0.501]), 0.1, None)[0], references.origin
+    (array([0.5]), 'rest')
     """
 
     def __init__(self, timeline: Timeline, end_trajectories: Callable[[], object]) -> None:

@@ -91,6 +91,17 @@ def plan_from_state(
     TrajectoryError
         If the robot is too far away, the way from where it is asks for too much, or
         `plan_motion` finds no motion.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.streams import plan_from_state
+    >>> from hodyn_ros.trajectory import Waypoints
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> waypoints = Waypoints(model.joint_names, [0.0, 1.0], [[0.0, 0.0], [0.5, 0.2]])
+    >>> plan = plan_from_state(model, model.limits, waypoints, start=None, tolerance=0.01)
+    >>> plan.motion.duration, plan.continuous_derivative
+    (1.0, 4)
     """
     names = model.joint_names
     check_joint_names(waypoints, names, options.get('allow_partial_joints', False))

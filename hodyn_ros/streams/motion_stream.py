@@ -87,6 +87,14 @@ class Instant(NamedTuple):
         Time of the clock, which may jump [ns].
     steady : float
         Time that only goes on [s].
+
+    Examples
+    --------
+    >>> from time import monotonic, time_ns
+    >>> from hodyn_ros.streams import Instant
+    >>> at = Instant(now=time_ns(), steady=monotonic())
+    >>> at.now > 0
+    True
     """
 
     now: int
@@ -103,6 +111,13 @@ class Request(NamedTuple):
     stamp : int
         Time at which the time of the trajectory is zero [ns]; 0: as soon as possible.
     topic : str
+
+    Examples
+    --------
+    >>> from hodyn_ros.streams import Request
+    >>> stop = Request(b'', stamp=0)
+    >>> not stop.data
+    True
     """
 
     data: bytes
@@ -130,6 +145,13 @@ class Task(NamedTuple):
     topic : str
     current : PlannedMotion, optional
         For a chunk: what is in progress at `known_time`.
+
+    Examples
+    --------
+    >>> from hodyn_ros.streams import Task
+    >>> task = Task(1, b'...', start=1_000_000_000, now=0, known=None, known_time=0)
+    >>> task.topic
+    'joint_trajectory'
     """
 
     number: int
@@ -157,6 +179,13 @@ class Plan(NamedTuple):
     duration : float
         How long planning has taken [s]
     topic : str
+
+    Examples
+    --------
+    >>> from hodyn_ros.streams import Plan
+    >>> plan = Plan(1, None, error='The first waypoint is 0.3 rad away.')
+    >>> plan.planned is None, plan.error
+    (True, 'The first waypoint is 0.3 rad away.')
     """
 
     number: int

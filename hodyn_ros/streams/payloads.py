@@ -201,6 +201,22 @@ class Transitions:
     ----------
     items : list of _Transition
         In the order of their times.
+
+    Examples
+    --------
+    A payload is taken up within a second:
+
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.streams import Transitions
+    >>> from hodyn_ros.streams.robot import Robot
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> bare = Robot(model, model.limits, '')
+    >>> loaded = bare._replace(model=model.with_payload('tool', 1.0))
+    >>> transitions = Transitions()
+    >>> transitions.add(bare, loaded, start=0, duration=1.0)
+    >>> before, after, transition = transitions.at(500_000_000, loaded)
+    >>> before is bare, after is loaded, transition.weights(500_000_000, 2)
+    (True, True, array([0.5  , 1.875]))
     """
 
     def __init__(self) -> None:

@@ -35,6 +35,15 @@ class PlannedMotion(NamedTuple):
         Highest derivative of the positions that is continuous, from the join on.
     cut : int, optional
         Time at which it ends, though it is not over [ns].
+
+    Examples
+    --------
+    >>> from hodyn_ros.streams import PlannedMotion
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline = fit_spline([0.0, 1.0], [[0.0], [0.5]])
+    >>> planned = PlannedMotion(('elbow',), spline, start=5_000_000_000, continuous_derivative=4)
+    >>> planned.last, planned.at(5_500_000_000)[0].round(3)
+    (6000000000, array([0.25]))
     """
 
     joint_names: tuple[str, ...]
@@ -85,6 +94,14 @@ class State(NamedTuple):
         When this was so [ns].
     origin : str
         Where it is known from, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.streams import State
+    >>> state = State(np.zeros((5, 1)), in_progress=False, time=0, origin='the measured state')
+    >>> state.motion[0], state.origin
+    (array([0.]), 'the measured state')
     """
 
     motion: Array
@@ -105,7 +122,22 @@ def at_rest(position: Array) -> Array:
 
 
 class Timeline:
-    """The motion in progress and those that follow it at their times."""
+    """The motion in progress and those that follow it at their times.
+
+    Examples
+    --------
+    The second motion takes over at its first sample:
+
+    >>> from hodyn_ros.streams import PlannedMotion, Timeline
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> spline, timeline = fit_spline([0.0, 2.0], [[0.0], [0.5]]), Timeline()
+    >>> for start in (0, 1_000_000_000):
+    ...     _ = timeline.add(PlannedMotion(('elbow',), spline, start, 4))
+    >>> [timeline.under_way(time).start for time in (500_000_000, 1_500_000_000)]
+    [0, 1000000000]
+    >>> timeline.under_way(4_000_000_000) is None
+    True
+    """
 
     def __init__(self) -> None:
         self._motions: list[PlannedMotion] = []

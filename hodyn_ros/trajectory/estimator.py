@@ -212,7 +212,9 @@ class DerivativeEstimator:
             intervals = ceil(self._delay / (NANOSECONDS * _COPY_DISTANCE))
             self._copy_after = -(-self._delay // intervals)
             self._n_copies = intervals + 1
-        self.dropped = self.outliers = self.gaps = 0
+        self.dropped: int = 0
+        self.outliers: int = 0
+        self.gaps: int = 0
         self.reset()
 
     def reset(self) -> None:

@@ -64,7 +64,8 @@ class ModelBank:
     def __init__(self, cutoffs: Array, n: int, n_states: int, n_copies: int) -> None:
         M, N, size = len(cutoffs), n_states, n_states * (1 + n_copies)
         self.cutoffs = cutoffs
-        self.time = self.oldest = 0
+        self.time: int = 0
+        self.oldest: int = 0
         self._N = N
         # The copies, oldest first, and then the newest state. Time is multiplied by the cut-off.
         self._newest = size - N
@@ -375,7 +376,7 @@ class StepMatrices:
     def __init__(self, N: int) -> None:
         i, j = np.indices((N, N))
         self.N = N
-        self.exponents = np.arange(2.0 * N)
+        self.exponents: Array = np.arange(2.0 * N)
         factorials = np.array([float(factorial(k)) for k in range(N)])
         upper, both = np.maximum(j - i, 0), 2 * N - 1 - i - j
         taylor = np.where(j >= i, 1.0 / factorials[upper], 0.0)

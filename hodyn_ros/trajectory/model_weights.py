@@ -77,7 +77,8 @@ class Rounding:
     """
 
     def __init__(self, n: int, smallest_motion: float) -> None:
-        self.variance, self.size = np.zeros(n), np.zeros(n)
+        self.variance: Array = np.zeros(n)
+        self.size: Array = np.zeros(n)
         self._unknown = (_UNKNOWN_STEP * smallest_motion) ** 2 / 12.0
         self._step, self._seen = np.full(n, np.inf), np.zeros(n)
         self._stood = self._was_still = np.zeros(n, dtype=np.bool_)

@@ -176,7 +176,7 @@ class Smoother:
         measured -= self._origin
         self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
         digits = np.sqrt(12.0 * rounding.variance)
-        self.outliers = sum(self._pool.map(_replace_outliers, measured.T, digits))
+        self.outliers: int = sum(self._pool.map(_replace_outliers, measured.T, digits))
 
         self._period = period = (
             float(np.median(1e-9 * np.diff(stamps))) if len(stamps) > 1 else 1.0
@@ -193,7 +193,7 @@ class Smoother:
         self._bins = _Bins(stamps, period)
         recording = _Recording(measured, steps, period, cutoffs, matrices, self._bins)
         moved = self._bins.sums(np.concatenate([np.ones((1, n)), changes != 0.0]))
-        self.correlation = self._correlations(recording, moved, rounding)
+        self.correlation: Array = self._correlations(recording, moved, rounding)
         self._filters = [
             _Filters(recording, np.flatnonzero(self.correlation == value), float(value))
             for value in np.unique(self.correlation)
@@ -216,7 +216,7 @@ class Smoother:
             filters.weights = filters.padded(found.weights)
             filters.variances = filters.padded(found.variances)
         self._offset = found.offset
-        self.noise = np.sqrt(np.average(found.noise, axis=0, weights=counts))
+        self.noise: Array = np.sqrt(np.average(found.noise, axis=0, weights=counts))
 
     def blocks(self) -> Iterator[Smoothed]:
         """Yield the estimates of consecutive samples; memory does not grow with their number.

@@ -24,7 +24,16 @@ NEEDED = {
     'hodyn_ros.simulation': 'mujoco',
 }
 WITHOUT_EXAMPLE = {
-    'hodyn_ros.engine': ['unavailable'],  # it says what the machine lacks
+    # It says what the machine lacks.
+    'hodyn_ros.engine': ['unavailable'],
+    # They take the settings of a node, or a node in whose place they work.
+    'hodyn_ros.streams': [
+        'ControlLoop',
+        'MotionStream',
+        'Wrenches',
+        'elastic_robot',
+        'make_laws',
+    ],
 }
 """Public functions and classes whose use no example can show."""
 
@@ -42,7 +51,7 @@ FACES = [
     *(
         f'hodyn_ros.{info.name}'
         for info in pkgutil.iter_modules(hodyn_ros.__path__)
-        if info.ispkg and info.name not in ('control', 'ros', 'streams')
+        if info.ispkg and info.name != 'ros'
     ),
 ]
 

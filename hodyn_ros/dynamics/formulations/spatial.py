@@ -21,7 +21,7 @@ environment: it adds to the efforts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from operator import matmul
 
@@ -151,5 +151,7 @@ def body_efforts(
     return Q.array(1)[..., 0, 0]
 
 
-body_efforts_with_base_acceleration = partial(body_efforts, accelerate_base=True)
+body_efforts_with_base_acceleration: Callable[..., Array] = partial(
+    body_efforts, accelerate_base=True
+)
 """The same as Algorithm 1 has it, with the base acceleration G = (0, -g) for gravity."""
