@@ -137,17 +137,50 @@ def test_a_client_that_cuts_never_steps(modules, kept):
     assert len(outcome.sent) == len(kept.states)
 
 
-@pytest.mark.slow
-def test_the_demonstration_on_a_simulated_robot(tmp_path):
+LATE = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from demo import CUT, robot
+from motions import Commands
+
+class Late:
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, cycle):
+        time.sleep(0.02 * (cycle == 0))
+        return self.rows[cycle]
+
+with robot(sys.argv[2]) as arm:
+    torque = np.zeros((80, 7))
+    torque[:30, 1], torque[30:60, 1] = 5.0, -5.0
+    still = np.repeat(np.array(arm._robot.read_once().q)[None], 80, axis=0)
+    for _ in range(3):
+        outcome = arm.follow(Commands('', still, 0.0 * still, Late(torque)), most_rate=CUT)
+        print(outcome.reflex or 'arrived')
+"""
+
+
+def run_with_robot(folder, *words):
+    """What a program prints that moves a simulated robot."""
     if not SERVER.exists():
         pytest.skip('make test-long installs franka-sim in an environment of its own')
     pytest.importorskip('pylibfranka')
     done = subprocess.run(
-        [sys.executable, str(FOLDER / 'demo.py'), '--server', str(SERVER)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600.0,
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=600.0
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_simulated_robot_waits_for_the_first_command_of_a_motion(tmp_path):
+    """Otherwise the first two act in one step, which stops it."""
+    said = run_with_robot(tmp_path, '-c', LATE, str(FOLDER), str(SERVER))
+    assert said.split() == ['arrived'] * 3
+
+
+@pytest.mark.slow
+def test_the_demonstration_on_a_simulated_robot(tmp_path):
+    run_with_robot(tmp_path, str(FOLDER / 'demo.py'), '--server', str(SERVER))
     assert (tmp_path / 'build' / 'demo_franka' / 'torque_rates.png').stat().st_size > 10_000
