@@ -137,6 +137,57 @@ def test_a_client_that_cuts_never_steps(modules, kept):
     assert len(outcome.sent) == len(kept.states)
 
 
+def test_a_table_goes_on_where_it_was_interrupted(modules, tmp_path, monkeypatch, capsys):
+    pytest.importorskip('ruckig')
+    monkeypatch.syspath_prepend(FOLDER)
+    for name in ('motions', 'client'):
+        monkeypatch.setitem(sys.modules, name, getattr(modules, name))
+    for name in ('demo', 'ways'):
+        monkeypatch.setitem(sys.modules, name, load(FOLDER / f'{name}.py'))
+    table = load(FOLDER / 'table.py')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(table, 'program', lambda options: f'of mass {options[-1]}')
+    timing = SimpleNamespace(exactly=lambda: None)
+    monkeypatch.setattr(table, 'ways', lambda _: {'a way': lambda *_: timing})
+    measured, breaks = [], []
+
+    def lines_of(server, made_by, number, timed_path):
+        if number in breaks:
+            raise KeyboardInterrupt
+        measured.append(number)
+        stop = ('reflex', 7, 2, 1234.5, 0.25, 'the arm said "so", and stopped')
+        stopped = table.Line(
+            made_by, number, 'a way', np.inf, 'a way', 2.0 + number, 7, *stop
+        )
+        return [stopped, stopped._replace(cut=980.0, reflex='', rate=980.0, text='')]
+
+    monkeypatch.setattr(table, 'lines_of', lines_of)
+
+    def run(*words):
+        measured.clear()
+        monkeypatch.setattr(sys, 'argv', ['table.py', '--paths', '3', *words])
+        table.main()
+        return capsys.readouterr().out
+
+    breaks.append(2)
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert measured == [0, 1]
+    breaks.clear()
+    said = run()
+    assert measured == [2]
+    assert '3 paths of the FR3' in said and '3 of 3 outcomes' in said
+    stops = (tmp_path / table.STOPS).read_text().splitlines()
+    assert stops[1] == (
+        'seed 0, path 1, a way: cycle 7, joint 2, 1234.5 N m/s, reflex: the arm said "so", and '
+        'stopped'
+    )
+    assert len(stops) == 3
+    assert run() == said and not measured
+    run('--mass', '1.2')  # another robot
+    assert measured == [0, 1, 2]
+
+
 LATE = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
