@@ -139,6 +139,7 @@ def test_a_client_that_cuts_never_steps(modules, kept):
 
 def test_a_table_goes_on_where_it_was_interrupted(modules, tmp_path, monkeypatch, capsys):
     pytest.importorskip('ruckig')
+    monkeypatch.syspath_prepend(ROOT)
     monkeypatch.syspath_prepend(FOLDER)
     for name in ('motions', 'client'):
         monkeypatch.setitem(sys.modules, name, getattr(modules, name))
