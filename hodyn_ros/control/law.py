@@ -13,6 +13,7 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.control.kernels import limit
 from hodyn_ros.control.values import ObservedState
 from hodyn_ros.errors import ControlError, MotionError
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ class Law(ABC):
 
     def __init__(self, actuators: Actuators) -> None:
         check_actuators(actuators)
-        self.actuators, self.model = actuators, actuators.model
+        self.actuators: Actuators = actuators
+        self.model: RobotModel = actuators.model
 
     @abstractmethod
     def evaluate(

@@ -173,8 +173,10 @@ class FeedForwardController(Controller):
                 f'The gains are {gains!r}, expected a pair of proportional and derivative ones.'
             ) from None
         n = model.n_joints
-        self.gains = MotorGains(*map(per_joint, MotorGains._fields, pair, (n, n)))
-        self.orders = int(order) + 3
+        self.gains: MotorGains = MotorGains(
+            *map(per_joint, MotorGains._fields, pair, (n, n))
+        )
+        self.orders: int = int(order) + 3
 
     def _demand(self, reference: Array, state: Array) -> Array:
         effort = inverse_dynamics(self.model, reference[: self.orders])
