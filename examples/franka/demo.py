@@ -137,7 +137,7 @@ def draw(path: Path, fast: Motion, kept: Motion, outcomes: dict[str, Outcome]) -
         axes[1].plot(times, largest, '.', ms=3, color=color, label=f'{kind}: {became_of}')
     axes[1].set_title('Steps of the torque by the cycle, from a source at 100 Hz')
     axes[1].set_yscale('log')
-    axes[1].set_ylim(10.0, 1e4)
+    axes[1].set_ylim(10.0, 6e4)  # the legend is above all points
     for axis in axes:
         axis.axhline(RATE_LIMIT, color='black', lw=1.0, ls='--')
         axis.set(xlabel='time [s]', ylabel='torque rate [N m/s]')
