@@ -130,7 +130,7 @@ KEYS = (
         'float array',
         'N m',
         ('sea',),
-        'Increasing torques at these.',
+        'Increasing torques at table_deflections.',
         'any',
     ),
     Key(
@@ -138,15 +138,15 @@ KEYS = (
         'float array',
         'rad',
         ('sea', 'vsa'),
-        'Largest deflection of the spring in both directions; unlimited unless given. A motion '
-        'that needs more is refused. Not for tables, which end with their deflections.',
+        'Largest deflection of the spring in both directions; default: unlimited. A motion that '
+        'needs more is rejected. Not for tables, which end with their deflections.',
     ),
     Key(
         'damping',
         'float',
         'N m s/rad',
         ('sea',),
-        'Of a damper beside a linear spring; none unless given.',
+        'Damper in parallel with a linear spring; default: none.',
         'not negative',
     ),
     Key(
@@ -154,7 +154,7 @@ KEYS = (
         'float',
         'N m s/rad',
         TYPES,
-        'Friction of the motor, proportional to its velocity behind the gear.',
+        'Viscous friction of the motor, behind the gear.',
         'not negative',
     ),
     Key(
@@ -162,7 +162,7 @@ KEYS = (
         'float',
         'N m',
         TYPES,
-        'Friction of the motor against its velocity.',
+        'Coulomb friction of the motor.',
         'not negative',
     ),
     Key(
@@ -170,7 +170,7 @@ KEYS = (
         'float',
         'N m',
         TYPES,
-        'What it is more at low velocities.',
+        'Additional friction of the motor at low velocities.',
         'not negative',
     ),
     Key(
@@ -194,7 +194,7 @@ KEYS = (
         'float',
         'N m',
         TYPES,
-        'Constant torque of the motor beside its friction.',
+        'Constant friction torque of the motor.',
         'any',
     ),
     Key(
@@ -210,7 +210,7 @@ KEYS = (
         'string',
         '',
         ('vsa',),
-        'Published constants of the model; those given beside it replace them.',
+        'Published constants of the model; single keys replace them.',
     ),
     Key(
         'a',

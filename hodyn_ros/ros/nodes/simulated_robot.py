@@ -72,14 +72,11 @@ class SimulationSettings:
     start_time: float = _entry(1.0, 'Simulated time of the first sample [s].', 0.0, 1e9)
     publish_clock: bool = _entry(
         True,
-        'The simulated time is published on /clock. A graph has one such time: '
-        'for several robots remap /clock to another topic for the nodes of each, or let the '
-        'controllers take the stamps as the time.',
+        'The simulated time is published on /clock.',
     )
     command_timeout: float = _entry(
         1.0,
-        'Without a command for this time [s] the last one is held for one sample more. The first '
-        'command is waited for.',
+        'Without a command for this time [s] the last one is held for one more sample.',
         1e-3,
         3600.0,
     )

@@ -79,22 +79,21 @@ class ProxySettings:
     )
     timing: str = entry(
         'path',
-        'path: a new timing along the path; uniform: all of the motion is played slower '
-        'or faster.',
+        'path: a new timing along the path; uniform: one factor for the whole motion.',
         choices=tuple(_TIMINGS),
     )
     slower_only: bool = entry(
         True,
-        'Goals that keep the limits keep their timing, with the scaling factors of the planner; '
-        'others become longer. false: goals become as fast as the limits allow.',
+        'Goals within limits keep their timing, others become slower. false: goals become as '
+        'fast as the limits allow.',
     )
     drop_standstills: bool = entry(
-        False, 'Pauses in a goal are left out; for the timing path alone.'
+        False, 'Pauses in a goal are removed, with timing path only.'
     )
     efforts: bool = entry(
         True,
-        'Efforts are sent for feed-forward, with what command.* of hodyn_node says they '
-        'contain, unless the controller rejects a goal with efforts and takes it without.',
+        'Efforts are sent for feed-forward, as command.* of hodyn_node chooses them, unless the '
+        'controller rejects them.',
     )
 
 
