@@ -24,7 +24,7 @@ from hodyn_ros.engine.joint_friction import friction_laws
 from hodyn_ros.engine.requests import EFFORTS, KernelRequest
 from hodyn_ros.errors import ActuatorError, ControlError, ModelError
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Flags, Indices
 
 _STATE = ('q', 'qd', 'theta', 'thetad')
 
@@ -76,16 +76,19 @@ class Controller(Law):
         torque_limits: ArrayLike | None = None,
         lead: float = 0.0,
     ) -> None:
-        self.motors = controlled_motors(model, actuators)
+        self.motors: DriveArrays = controlled_motors(model, actuators)
         super().__init__(actuators)
-        self.model, n = model, model.n_joints
+        self.model: RobotModel = model
+        n = model.n_joints
         kinds = [isinstance(actuators[name], SeriesElastic) for name in model.joint_names]
-        self.is_elastic = np.array(kinds, dtype=bool)
-        self.elastic = np.flatnonzero(self.is_elastic)
-        self.rigid = np.flatnonzero(~self.is_elastic)
+        self.is_elastic: Flags = np.array(kinds, dtype=bool)
+        self.elastic: Indices = np.flatnonzero(self.is_elastic)
+        self.rigid: Indices = np.flatnonzero(~self.is_elastic)
         given = np.inf if torque_limits is None else torque_limits
         self.limit(per_joint('torque_limits', given, n, np.inf))
-        self.lead = checked_number('The lead', lead, ControlError, least=0.0, unit='s')
+        self.lead: float = checked_number(
+            'The lead', lead, ControlError, least=0.0, unit='s'
+        )
 
     def evaluate(
         self,
@@ -133,7 +136,7 @@ class Controller(Law):
         state[2:, self.rigid] = state[:2, self.rigid]
         fill(wanted, 'desired', desired)
         demand = self._demand(wanted, state)
-        return Command(self._limited(demand)[0], demand)
+        return Command(self._limited(demand), demand)
 
     @abstractmethod
     def _demand(self, reference: Array, state: Array) -> Array:

@@ -63,16 +63,34 @@ class EffortRule:
     """
 
     def __init__(self, n: int) -> None:
-        self.n, self.extrapolation, self.holds = n, 2, 0
-        self.max_age, self.max_ahead, self.max_period = 0.05, 0.02, 0.005
-        self.ease_time = 0.5
-        self.state, self.order, self.has_sample, self.refusing = EFFORT_WAITING, 0, 0, 0
-        self.losses, self.beyond, self.ordered, self.clock = 0, -1, 0, 0.0
-        self.stamp, self.age, self.since, self.unchanged = 0.0, -1.0, 0.0, 0.0
-        self.wanted_beyond = 0.0
-        self.limits, self.rate_limits, self.command = [0.0] * n, [0.0] * n, [0.0] * n
-        self.target, self.wanted, self.difference = [0.0] * n, [0.0] * n, [0.0] * n
-        self.limited, self.values = [0.0] * n, [0.0] * (3 * n)
+        self.n: int = n
+        self.extrapolation: int = 2
+        self.holds: int = 0
+        self.max_age: float = 0.05
+        self.max_ahead: float = 0.02
+        self.max_period: float = 0.005
+        self.ease_time: float = 0.5
+        self.state: int = EFFORT_WAITING
+        self.order: int = 0
+        self.has_sample: int = 0
+        self.refusing: int = 0
+        self.losses: int = 0
+        self.beyond: int = -1
+        self.ordered: int = 0
+        self.clock: float = 0.0
+        self.stamp: float = 0.0
+        self.age: float = -1.0
+        self.since: float = 0.0
+        self.unchanged: float = 0.0
+        self.wanted_beyond: float = 0.0
+        self.limits: list[float] = [0.0] * n
+        self.rate_limits: list[float] = [0.0] * n
+        self.command: list[float] = [0.0] * n
+        self.target: list[float] = [0.0] * n
+        self.wanted: list[float] = [0.0] * n
+        self.difference: list[float] = [0.0] * n
+        self.limited: list[float] = [0.0] * n
+        self.values: list[float] = [0.0] * (3 * n)
 
 
 def effort_rule_within(value: float, low: float, high: float) -> float:

@@ -173,8 +173,10 @@ class FeedForwardController(Controller):
                 f'The gains are {gains!r}, expected a pair of proportional and derivative ones.'
             ) from None
         n = model.n_joints
-        self.gains = MotorGains(*map(per_joint, MotorGains._fields, pair, (n, n)))
-        self.orders = int(order) + 3
+        self.gains: MotorGains = MotorGains(
+            *map(per_joint, MotorGains._fields, pair, (n, n))
+        )
+        self.orders: int = int(order) + 3
 
     def _demand(self, reference: Array, state: Array) -> Array:
         effort = inverse_dynamics(self.model, reference[: self.orders])
@@ -306,7 +308,7 @@ class FlatnessController(Controller):
         fill(wanted, 'desired', desired)
         fill(full[:4], 'motion', motion)
         self._steer_rigid_joints(shifted(wanted, -self.lead), full)
-        return self._limited(self._torque_of_motion(wanted, full))[0]
+        return self._limited(self._torque_of_motion(wanted, full))
 
     def _demand(self, reference: Array, state: Array) -> Array:
         return self._torque_of_motion(reference, self._motion(reference, state))

@@ -241,8 +241,9 @@ class MeasuredWrench:
     def __init__(
         self, frame_id: str, place: Mounting, estimator: DerivativeEstimator
     ) -> None:
-        self.frame_id, self.topic = frame_id, measured_topic(frame_id)
-        self.stamp = 0
+        self.frame_id: str = frame_id
+        self.topic: str = measured_topic(frame_id)
+        self.stamp: int = 0
         self._sample = np.zeros(6)
         self._estimator = estimator
         self.mount(place)

@@ -77,7 +77,7 @@ class OnlineParameters:
         self._in_use: object = None
         self._estimator: OnlineEstimator | None = None
         self.joint_names: tuple[str, ...] = ()
-        self.problem = ''
+        self.problem: str = ''
         self.clear()
 
     def clear(self) -> None:

@@ -19,30 +19,30 @@ from rclpy.qos import (
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 
-ROBOT_DESCRIPTION = QoSProfile(
+ROBOT_DESCRIPTION: QoSProfile = QoSProfile(
     depth=1,
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
 """As robot_state_publisher offers it: also those who come late get the description."""
 
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+NEWEST: QoSProfile = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 """Motions of one instant: while the node is busy, a newer one takes the place of an older one."""
 
-INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.RELIABLE)
+INPUT: QoSProfile = QoSProfile(depth=16, reliability=ReliabilityPolicy.RELIABLE)
 """Given in several messages, such as the wrenches on several links, and trajectories: the
 middleware keeps the memory of as many large messages as may wait."""
 
-SENSOR_INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENSOR_INPUT: QoSProfile = QoSProfile(depth=16, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Measurements: who asks for best effort is served by reliable publishers and by sensors."""
 
 SERIES_DEPTH = 1000
 """Of an input of which every message is wanted: a second at 1 kHz."""
 
-OUTPUT = QoSProfile(depth=SERIES_DEPTH, reliability=ReliabilityPolicy.RELIABLE)
+OUTPUT: QoSProfile = QoSProfile(depth=SERIES_DEPTH, reliability=ReliabilityPolicy.RELIABLE)
 """Efforts: a burst reaches those who want all of it; others choose a smaller depth."""
 
-EFFORT_TRAJECTORY = ROBOT_DESCRIPTION
+EFFORT_TRAJECTORY: QoSProfile = ROBOT_DESCRIPTION
 """The latest whole answer stays available likewise."""
 
 

@@ -31,7 +31,7 @@ class Worker(ThreadPoolExecutor):
     def __init__(self, name: str, log: Callable[[str], object]) -> None:
         super().__init__(1, name)
         self._log = log
-        self.is_closed = False
+        self.is_closed: bool = False
 
     def put(
         self, job: Callable[[], object], failed: Callable[[BaseException], object] = repr
