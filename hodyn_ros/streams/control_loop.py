@@ -292,15 +292,16 @@ class ControlLoop:
             If there is no robot, the motion exceeds limits, or it is older than the latest
             measurement by more than `reference_timeout`.
         """
-        robot, check = (laws := self.ready()).robot, laws.check
-        effort = inverse_dynamics(robot.model, motion[:3])
-        if check.look(motion[:3], effort):
+        model = (laws := self.ready()).robot.model
+        effort = inverse_dynamics(model, motion[:3])
+        if laws.check.look(motion[:3], effort):
             rows = motion[None, :3], effort[None]
-            first = find_violations(robot.model, robot.limits, *rows)[0]
-            raise MotionError(
+            first = find_violations(model, laws.limits, *rows)[0]
+            reason = (
                 f'The reference exceeds a limit: {first.quantity} of {first.joint_name} is '
                 f'{first.value:.6g}, its limit {first.limit:.6g}.'
             )
+            raise MotionError(' '.join((reason, *self._host.settings.planning.headroom())))
         timeout = round(self._host.settings.reference_timeout * NANOSECONDS)
         oldest = 0 if self.measured is None else self.measured.stamp - timeout
         self.references.take(stamp or self.time(), motion, oldest)

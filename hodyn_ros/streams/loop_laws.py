@@ -34,6 +34,8 @@ from hodyn_ros.control.tracking import tracking_controller
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.inertia import Payload
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.margins import with_margins
 from hodyn_ros.model.violations import LimitCheck, motion_limits
 from hodyn_ros.streams.preparation import Host
 from hodyn_ros.streams.robot_in_use import Robot, RobotDrives, assemble, drives_of
@@ -55,6 +57,8 @@ class Laws(NamedTuple):
     modes : dict of str to ObserverController or ControlError
         Laws that may take its place without a step of the torque, or why they cannot; empty if
         none can.
+    limits : MotionLimits
+        That references have to keep: those of the robot less the margins.
     check : LimitCheck
         Of references.
     motor_names : tuple of str
@@ -63,6 +67,7 @@ class Laws(NamedTuple):
     robot: Robot
     controller: ObserverController
     modes: dict[str, ObserverController | ControlError]
+    limits: MotionLimits
     check: LimitCheck
     motor_names: tuple[str, ...]
 
@@ -118,8 +123,9 @@ def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
         host.get_logger().warning(str(warning.message))
     if settings.tool_link:
         model.link(settings.tool_link)
-    check = LimitCheck(model, robot.limits)
-    return Laws(robot, law, modes, check, tuple(drives.actuators.motor_names))
+    kept = with_margins(robot.limits, settings.planning.shares())
+    motors = tuple(drives.actuators.motor_names)
+    return Laws(robot, law, modes, kept, LimitCheck(model, kept), motors)
 
 
 def _torque_limits(host: Host, drives: RobotDrives) -> Array:

@@ -120,6 +120,23 @@ class Robot(NamedTuple):
         """Models for all efforts and for those that are sent."""
         return self.model, self.sent
 
+    def within(self, shares: Mapping[str, float]) -> Robot:
+        """Return the same robot with margins to all its limits, those of drives too.
+
+        Parameters
+        ----------
+        shares : mapping of str to float
+            That are left to feedback, as of `checked_margins`.
+
+        Returns
+        -------
+        Robot
+        """
+        drives = self.drives
+        if drives is not None:
+            drives = drives._replace(limits=with_margins(drives.limits, shares))
+        return self._replace(limits=with_margins(self.limits, shares), drives=drives)
+
 
 def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
     """The robot in use.
@@ -274,14 +291,10 @@ def made_robot(
     model = _changed(model, payloads, tuple(settings.friction_laws().items()))
     command = settings.command
     sent = _sent(model, command.effort == 'without_gravity', not command.friction)
-    drives = None
-    if settings.actuators:
-        drives = drives_of(model, settings.actuators)
-        left = with_margins(drives.limits, settings.shares())
-        drives = drives._replace(limits=left)
-    return Robot(
-        model, settings.limits_of(model), description, drives, sent, payloads, bare
-    )
+    drives = drives_of(model, settings.actuators) if settings.actuators else None
+    limits = settings.limits_of(model)
+    robot = Robot(model, limits, description, drives, sent, payloads, bare)
+    return robot.within(settings.shares())
 
 
 @lru_cache(maxsize=REMEMBERED)

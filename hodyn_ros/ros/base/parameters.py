@@ -5,7 +5,6 @@ Its fields are an `entry` each, a `group` of another table, or a `family` with t
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
@@ -22,7 +21,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from hodyn_ros.errors import JointNameError
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 
 S = TypeVar('S')
 
@@ -204,8 +203,7 @@ class Family:
         if made is None or not (joint or self.of_all or self.key):
             where = 'which is' if self.key else 'with'
             keys = '' if '' in self.members else f' {where} one of {listed(self.members)}'
-            near = difflib.get_close_matches(key, self.members, 1, 0.6)
-            hint = f' (did you mean {near[0]}?)' if near else ''
+            hint = did_you_mean(key, self.members)
             raise ValueError(
                 f'Parameter {name} is unknown{hint}, expected {self.pattern}'
                 f'{"," * bool(self.key)}{keys}.'
@@ -543,14 +541,11 @@ class Parameters(Generic[S]):
         known = self._node.list_parameters([], 0).names
         found = []
         for name in names:
-            hints = [
-                f' (did you mean {near}?)'
-                for near in difflib.get_close_matches(name, known, 1, 0.8)
-            ]
+            hint = did_you_mean(name, known, 0.8)
             if kin := _family_of(self._kind, name):
-                hints = [f' ({kin.pattern} is read at the start alone)']
+                hint = f' ({kin.pattern} is read at the start alone)'
             if name not in known:
-                found.append(name + ''.join(hints))
+                found.append(name + hint)
         return found
 
     def _refuse_unknown(self, parameters: list[Parameter]) -> list[Parameter]:

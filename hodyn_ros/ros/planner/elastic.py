@@ -34,7 +34,10 @@ class ElasticPlanner(Planner['ControlSettings']):
             lower = np.minimum(limits.lower, np.maximum(q, limits.lower - margin))
             upper = np.maximum(limits.upper, np.minimum(q, limits.upper + margin))
             robot = robot._replace(limits=limits._replace(lower=lower, upper=upper))
+        if robot is not None:
+            robot = robot.within(settings.planning.shares())
         plan, whole = plan_trajectory(robot, task, settings.planning)
-        if exceeded := exceeded_limits(whole, 'Keep the limits, or give it more time.'):
+        hint = 'Keep the limits, or give it more time.', *settings.planning.headroom()
+        if exceeded := exceeded_limits(whole, ' '.join(hint)):
             raise TrajectoryError(exceeded[0])
         return plan, None
