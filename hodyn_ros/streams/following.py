@@ -49,7 +49,7 @@ class Following:
         self._turns: Array = np.zeros(0)
         self._looks: deque[_Look] = deque()
         self._since: int | None = None
-        self.why = ''
+        self.why: str = ''
 
     def use(self, joint_types: tuple[str, ...]) -> None:
         """Watch a robot from now on.
