@@ -2,7 +2,9 @@
 # With a ROS installation, use colcon in a workspace instead.
 
 PYTHON ?= python3
-VENV := .venv
+# The ROS distribution whose wheels are installed, a file of requirements/.
+DISTRO := jazzy
+VENV := $(if $(filter jazzy,$(DISTRO)),.venv,.venv-$(DISTRO))
 COLCON_VENV := .venv-colcon
 FRANKA_VENV := .venv-franka
 BENCH := quick
@@ -39,7 +41,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 files_of = $(shell find $(1) -name __pycache__ -prune -o -print 2>/dev/null)
 MSGS_SOURCES := $(call files_of,hodyn_msgs)
 # What an installation is made from; the modules themselves are used where they stand.
-PACKAGE_SOURCES := package.xml setup.py setup.cfg pyproject.toml
+PACKAGE_SOURCES := package.xml setup.py setup.cfg pyproject.toml requirements/$(DISTRO).txt
 EXAMPLES := two_link_arm iiwa panda_second_order panda_higher_order
 
 ##@ Targets
@@ -48,6 +50,7 @@ EXAMPLES := two_link_arm iiwa panda_second_order panda_higher_order
 help: ## Show this list
 	@awk 'BEGIN {FS = ": .*## "} /^[a-z-]+: .*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 	@echo "For another Python than python3: make clean, then make PYTHON=python3.12 TARGET"
+	@echo "For another ROS than Jazzy: make DISTRO=kilted TARGET"
 
 .PHONY: venv
 venv: ## Set up .venv with ROS, hodyn_msgs, hodyn_ros and the test tools
@@ -65,6 +68,11 @@ lint: venv ## Set up and check style and types
 test-long: ## Set up and run all tests, with more examples, and measure the coverage of lines
 	$(BESIDE) $(VENV)/test-long.ready $(FRANKA_VENV)/ready.stamp
 	$(VENV)/bin/pytest -m '' $(IN_PARALLEL) --cov
+	$(MAKE) --no-print-directory DISTRO=kilted test-nodes
+
+.PHONY: test-nodes
+test-nodes: venv ## Set up and run the tests of nodes (DISTRO=kilted: with that ROS)
+	$(VENV)/bin/pytest $(IN_PARALLEL) test/ros test/contract
 
 # Both are started by other targets, once there is an environment.
 .PHONY: check-style run-tests
@@ -139,7 +147,7 @@ colcon: $(COLCON_VENV)/ready.stamp ## Build and test both packages with colcon, 
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) $(COLCON_VENV) $(FRANKA_VENV) build install log *.egg-info
+	rm -rf .venv .venv-* build install log *.egg-info
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -181,12 +189,15 @@ $(VENV)/created.stamp:
 	$(call create_venv,$(VENV))
 	@touch $@
 
+# pip reads these; newer versions ask for the second one where they build.
+export PIP_CONSTRAINT := requirements/$(DISTRO).txt
+export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 # What is imported is compiled to byte code then; the rest of a gigabyte need not be.
 PIP = $(VENV)/bin/pip install --quiet --no-compile
 
 # Messages for Python alone, without optimisation: a fifth of what a robot's build takes. They are
 # built while the environment is installed.
-WHEELS := build/wheels
+WHEELS := build/wheels/$(DISTRO)
 $(WHEELS)/msgs.stamp: $(VENV)/created.stamp $(MSGS_SOURCES)
 	$(call check_compiler,$(VENV))
 	@echo 'Building hodyn_msgs, beside: 30 s of one processor.'

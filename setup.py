@@ -2,6 +2,7 @@
 
 import os
 from glob import glob
+from pathlib import Path
 
 from setuptools import find_packages, setup
 
@@ -36,11 +37,41 @@ TEST_LONG = [
 
 setup(
     name=PACKAGE,
-    version='0.1.0',
+    version='1.0.0',
     description='Joint torques of robots with their exact first and second time derivatives.',
+    long_description=Path('README.md').read_text(encoding='utf-8'),
+    long_description_content_type='text/markdown',
     license='Apache-2.0',
+    license_files=['LICENSE'],
+    author='The hodyn_ros contributors',
     maintainer='hodyn_ros maintainers',
     maintainer_email='maintainers@hodyn-ros.example',
+    keywords=[
+        'robotics',
+        'ROS 2',
+        'inverse dynamics',
+        'time derivatives',
+        'elastic joints',
+        'torque rate',
+        'trajectory',
+        'system identification',
+    ],
+    classifiers=[
+        'Development Status :: 4 - Beta',
+        'Intended Audience :: Education',
+        'Intended Audience :: Manufacturing',
+        'Intended Audience :: Science/Research',
+        'Operating System :: POSIX :: Linux',
+        'Programming Language :: Python :: 3',
+        'Programming Language :: Python :: 3 :: Only',
+        'Programming Language :: Python :: 3.10',
+        'Programming Language :: Python :: 3.11',
+        'Programming Language :: Python :: 3.12',
+        'Programming Language :: Python :: 3.13',
+        'Topic :: Scientific/Engineering :: Physics',
+        'Topic :: Software Development :: Libraries :: Python Modules',
+        'Typing :: Typed',
+    ],
     python_requires='>=3.10',
     packages=find_packages(include=[PACKAGE, PACKAGE + '.*']),
     package_data={
@@ -70,20 +101,20 @@ setup(
         'scipy>=1.8',
     ],
     extras_require={
-        # ROS itself where it is not installed otherwise. The wheels belong to one ROS
-        # distribution (Kilted). hodyn_msgs is installed from its directory beside this file.
+        # ROS itself where it is not installed otherwise; requirements/jazzy.txt and kilted.txt
+        # are constraints that name one distribution. hodyn_msgs is installed from its directory.
         'ros': [
-            'ros-action-msgs~=2.3.0',
-            'ros-builtin-interfaces~=2.3.0',
-            'ros-diagnostic-msgs~=5.5.1',
-            'ros-geometry-msgs~=5.5.1',
-            'ros-rcl-interfaces~=2.3.0',
-            'ros-rclpy[fastrtps]~=9.1.2',
-            'ros-rosgraph-msgs~=2.3.0',
-            'ros-sensor-msgs~=5.5.1',
-            'ros-std-msgs~=5.5.1',
-            'ros-std-srvs~=5.5.1',
-            'ros-trajectory-msgs~=5.5.1',
+            'ros-action-msgs',
+            'ros-builtin-interfaces',
+            'ros-diagnostic-msgs',
+            'ros-geometry-msgs',
+            'ros-rcl-interfaces',
+            'ros-rclpy[fastrtps]',
+            'ros-rosgraph-msgs',
+            'ros-sensor-msgs',
+            'ros-std-msgs',
+            'ros-std-srvs',
+            'ros-trajectory-msgs',
         ],
         # Tables in Parquet; bags of ROS 2, read and written without a ROS installation.
         'tables': ['pyarrow>=10.0'],

@@ -77,7 +77,7 @@ def stop(model: RobotModel, limits: MotionLimits) -> StopAnalysis:
 
 def ankle() -> Figure:
     """Draw what the page on the parallel ankle computes, for its first motor."""
-    page = FOLDER.parent / 'tutorials' / 'parallel_ankle.rst'
+    page = FOLDER.parent / 'closed_loops.rst'
     found: dict[str, np.ndarray] = {}
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         for code in examples(page.read_text(encoding='utf-8')):

@@ -95,8 +95,8 @@ class Code(NamedTuple):
 
     @property
     def made(self) -> str:
-        """First line of every file."""
-        return f'{self.mark} {package_version()}. Do not edit.'
+        """First line of every file, which also says that there are no conditions on its use."""
+        return f'{self.mark} {package_version()}. Do not edit. Free to use for any purpose.'
 
     @property
     def values(self) -> dict[str, str]:

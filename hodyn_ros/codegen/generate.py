@@ -146,7 +146,7 @@ def _files(code: Code, cpp: bool) -> dict[str, str]:
         f'{unit}.h': header(code),
         f'{unit}.c': source(code),
         f'{unit}_test.c': self_test(code),
-        'CMakeLists.txt': filled('CMakeLists.txt', code.values),
+        'CMakeLists.txt': filled('CMakeLists.txt.in', code.values),
     }
     return {name: text.strip('\n') + '\n' for name, text in written.items()}
 
@@ -164,7 +164,7 @@ def _package(code: Code, law: Any) -> dict[str, str]:
     }
     templates = Path(__file__).with_name('ros2_control')
     return {
-        path.relative_to(templates).as_posix(): filled(path, values)
+        path.relative_to(templates).as_posix().removesuffix('.in'): filled(path, values)
         for path in sorted(templates.rglob('*.*'))
         if path.is_file()
     }

@@ -1,7 +1,7 @@
 """Limited quantities of a motion at samples, as functions of the rate at which it is played.
 
 At the rate s = 1 / c the k-th derivative of a motion takes the factor s^k, and that of its efforts
-is s^m G_m + s^(m+2) D_m: gravity with wrenches, and the motion. See doc/time_scaling.rst.
+is s^m G_m + s^(m+2) D_m: gravity with wrenches, and the motion. See doc/trajectories.rst.
 """
 
 from __future__ import annotations

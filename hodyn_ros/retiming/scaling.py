@@ -1,6 +1,6 @@
 """The smallest time factor with which a motion keeps its limits, be it samples or a function.
 
-A function of time is examined at many times, and at its peaks. See doc/time_scaling.rst.
+A function of time is examined at many times, and at its peaks. See doc/trajectories.rst.
 """
 
 from __future__ import annotations

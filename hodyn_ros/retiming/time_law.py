@@ -2,7 +2,7 @@
 
 The square of its speed, b(u) = ud^2, is a spline of degree 4. Limits (see `path`) are kept by
 logarithmic barriers (Fiacco and McCormick 1968, "Nonlinear Programming: Sequential Unconstrained
-Minimization Techniques"), whose Newton steps are banded. See doc/time_scaling.rst.
+Minimization Techniques"), whose Newton steps are banded. See doc/trajectories.rst.
 """
 
 from __future__ import annotations

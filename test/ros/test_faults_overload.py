@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.serialization import serialize_message
-from rclpy.subscription import RCLError
 from support import fault_tools, robots
 from support.fault_tools import (
     Client,
@@ -15,6 +15,7 @@ from support.fault_tools import (
     trajectory_bytes,
 )
 from support.messages import MOTION, NAMES, joint_motion, joint_trajectory
+from support.ros_harness import IS_BEFORE_KILTED
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 MEGABYTE = 2**20
@@ -49,8 +50,8 @@ def test_flood_leaves_no_queue_behind_and_what_is_left_out_is_counted():
             fault_tools.put_stamp(template, stamp)
             try:
                 client.publishers['joint_motion'].publish(bytes(template))
-            except RCLError:  # a publisher that waits too long for the reader gives it up
-                lost += 1
+            except rclpy_implementation.RCLError:
+                lost += 1  # a publisher that waits too long for the reader gives it up
         client.ask_until_answered()
 
         def all_are_answered():
@@ -64,10 +65,11 @@ def test_flood_leaves_no_queue_behind_and_what_is_left_out_is_counted():
         assert client.status('joint_motion')['refused'] == '0'
         for stamp in answers[::200]:
             check(client.efforts[stamp][0], MOTION, NAMES, robots.TWO_LINK)
-        missing = 'left out', 'lost by the middleware'
-        left_out = sum(client.count('joint_motion', key) for key in missing)
-        # Under load the middleware tells of some twice.
-        assert left_out >= client.new_stamp() - stamps[0] - lost - len(answers) > 0
+        if not IS_BEFORE_KILTED:
+            missing = 'left out', 'lost by the middleware'
+            left_out = sum(client.count('joint_motion', key) for key in missing)
+            # Under load the middleware tells of some twice.
+            assert left_out >= client.new_stamp() - stamps[0] - lost - len(answers) > 0
         client.ask(robot=robots.TWO_LINK)
         pair.check_health()
 

@@ -17,10 +17,11 @@ from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 from support import robots
 from support.messages import joint_motion, stamp_of
-from support.ros_harness import TIMEOUT, Harness, dict_of
+from support.ros_harness import IS_BEFORE_KILTED, TIMEOUT, Harness, dict_of
 
 NAMES = ['shoulder', 'elbow']
 SECOND = 10**9
+NOT_KNOWN = 'not known: the middleware does not number messages'
 
 
 @pytest.fixture
@@ -109,6 +110,9 @@ def test_newest_of_the_motions_that_wait_is_answered_and_the_others_are_counted(
     answered(harness)
     assert stamps(harness)[:-1] == sent[-1:]
     values = values_of(harness, 'joint_motion', received=3)
+    if IS_BEFORE_KILTED:
+        assert values['left out'] == NOT_KNOWN
+        return
     assert values['left out'] == '49'
     status = harness.status('joint_motion', lambda s: 'left out' in s.message)
     assert status.message.startswith('samples were left out, newer ones had come (49 times')
@@ -153,7 +157,7 @@ def test_all_joint_states_that_wait_are_used_and_the_newest_is_answered(start):
     harness.wait(lambda: is_answered(199 + count), 'the answer to the newest')
     assert len(stamps(harness)) == len(stamps(harness, 'motion_estimate')) == 1
     values = values_of(harness, 'joint_states', received=200 + count)
-    assert values['left out'] == '0'
+    assert values['left out'] == (NOT_KNOWN if IS_BEFORE_KILTED else '0')
 
 
 # The log, and the stream

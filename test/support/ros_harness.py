@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import rclpy
+import rclpy.timer
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from hodyn_msgs.msg import (
     JointEffort,
@@ -38,6 +39,9 @@ from hodyn_ros.ros.base.executor import StreamExecutor
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 
 planning_start.subprocess = SUBPROCESS
+
+# Timers do not tell when they are due, and the middleware does not number messages.
+IS_BEFORE_KILTED = not hasattr(rclpy.timer, 'TimerInfo')
 
 
 @contextmanager

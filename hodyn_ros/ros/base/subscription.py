@@ -194,6 +194,7 @@ class Input:
         count = info.get('publication_sequence_number')
         publisher = info.get('publisher_gid')
         if count is None or publisher is None:
+            self.health.is_numbered = False
             return
         left_out = count - self._numbers.get(publisher['data'], count) - 1
         if left_out > 0:
