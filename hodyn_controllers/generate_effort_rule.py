@@ -89,7 +89,7 @@ def header():
     fields = {
         x: ('3n',) if ROWS.get(x) == 3 else ('n',) if x in ROWS else () for x in _state()
     }
-    around = Surroundings({}, {'EffortRule': fields})
+    around = Surroundings({}, {'EffortRule': {'{}->': fields}})
     functions = translated(source, ROOTS, around).replace('static ', 'static inline ')
     constants = {k: v for k, v in vars(effort_rule).items() if k.startswith('EFFORT_')}
     numbers = [

@@ -1,7 +1,8 @@
 """Functions of Python that are plain loops over numbers, as C99 that is C++11 as well.
 
-Translated are numbers, arrays with one or two indices, records of both, loops over `range`,
-conditions and calls; anything else is refused with a `NotImplementedError`. A variable lives in
+Translated are numbers, arrays with one or two indices, records of both, `record.array[:] = ...`
+and `record.array[row] = ...` element by element as in NumPy, loops over `range`, conditions and
+calls; anything else is refused with a `NotImplementedError`. A variable lives in
 the block in which it gets its first value, and is a whole number if it is annotated so. Unlike in
 Python, `/` needs a number that is not whole, and `//` two that are and have no sign.
 """
@@ -14,6 +15,8 @@ import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from hodyn_ros.engine.plain_python import Shapes, shape_of
 
 _NAMES = {
     'abs': 'fabs',
@@ -66,9 +69,9 @@ class Surroundings(NamedTuple):
     ----------
     columns : mapping of str to str
         Numbers of columns, expressions of C, by the annotations of arrays with two indices.
-    records : mapping of str to mapping of str to tuple of str
-        Shapes of the arrays of structs by their names, by the annotations of pointers to them;
-        an empty one is a number.
+    records : mapping of str to mapping of str to mapping of str to tuple of str
+        By the annotations of pointers to structs, and by what stands before a member in C, with
+        {} for the pointer: shapes of the members by their names; an empty one is a number.
     constant : collection of str
         Annotations of structs that are only read.
     sizes : mapping of str to str
@@ -76,11 +79,12 @@ class Surroundings(NamedTuple):
     known : mapping of str to bool
         Conditions, as they are written, that hold or do not.
     elsewhere : mapping of str to str
-        Functions without the first argument that they have in Python, by their names there.
+        Functions that write their last argument and lack the first that they have in Python, by
+        their names there.
     """
 
     columns: Mapping[str, str]
-    records: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+    records: Mapping[str, Mapping[str, Shapes]] = {}
     constant: Collection[str] = ()
     sizes: Mapping[str, str] = {}
     known: Mapping[str, bool] = {}
@@ -157,46 +161,48 @@ class _Function(ast.NodeTransformer):
         self, node: Any, around: Surroundings, noted: dict[str, list[bool]]
     ) -> None:
         kinds = {item.arg: ast.unparse(item.annotation) for item in node.args.args}
-        self._around, self._records = around, {}
+        self._around, self._noted, self._written = around, noted, set[str]()
+        self._is_element = False
+        self._members, self._shapes = dict[str, str](), dict[str, tuple[str, ...]]()
+        sizes = around.sizes if around.records.keys() & {*kinds.values()} else {}
         self._columns = {
-            name: around.columns[kind]
+            name: sizes.get(around.columns[kind], around.columns[kind])
             for name, kind in kinds.items()
             if kind in around.columns
         }
         for name, kind in kinds.items():
-            for field, shape in around.records.get(kind, {}).items():
-                self._records[f'{name}.{field}'] = f'{name}->{field}'
-                if len(shape) > 1:
-                    self._columns[f'{name}.{field}'] = around.sizes.get(
-                        shape[-1], shape[-1]
-                    )
             if kind in around.records:
-                self._records |= {f'{name}.{x}': size for x, size in around.sizes.items()}
-                self._columns |= {
-                    x: around.sizes[self._columns[x]]
-                    for x in kinds
-                    if self._columns.get(x) in around.sizes
-                }
-        self._noted, self._written = noted, set[str]()
+                self._note_record(name, around.records[kind])
         body = '\n'.join(self._block(node.body, set(kinds)))
         unused = [f'    (void){x};\n' for x in kinds if not re.search(rf'\b{x}\b', body)]
-        body = ''.join(unused) + body
         noted[node.name] = [name in self._written for name in kinds]
-        parameters = []
-        for name, kind in kinds.items():
-            if kind in around.records:
-                constant = 'const ' if kind in around.constant else ''
-                parameters.append(f'{constant}{kind} *{name}')
-                continue
-            array = '' if name in self._written else 'const '
-            number = 'int' if kind in ('int', 'Index') else 'double'
-            is_one = kind in ('int', 'float')
-            parameters.append(f'{number} {name}' if is_one else f'{array}{number} *{name}')
-        head = textwrap.indent(',\n'.join(parameters), '    ')
+        head = ',\n'.join(self._parameter(name, kind) for name, kind in kinds.items())
         result = ast.unparse(node.returns)
         self.text = (
-            f'static {_NAMES.get(result, result)} {node.name}(\n{head})\n{{\n{body}\n}}\n'
+            f'static {_NAMES.get(result, result)} {node.name}(\n{textwrap.indent(head, "    ")})'
+            f'\n{{\n{"".join(unused)}{body}\n}}\n'
         )
+
+    def _note_record(self, record: str, parts: Mapping[str, Shapes]) -> None:
+        """Note sizes and members of a struct."""
+        sizes = self._around.sizes
+        self._members |= {f'{record}.{x}': size for x, size in sizes.items()}
+        for access, shapes in parts.items():
+            for field, shape in shapes.items():
+                name = f'{record}.{field}'
+                self._members[name] = access.format(record) + field
+                self._shapes[name] = shape
+                if len(shape) > 1:
+                    self._columns[name] = sizes.get(shape[-1], shape[-1])
+
+    def _parameter(self, name: str, kind: str) -> str:
+        """Declaration of a parameter."""
+        if kind in self._around.records:
+            return f'{"const " * (kind in self._around.constant)}{kind} *{name}'
+        number = 'int' if kind in ('int', 'Index') else 'double'
+        if kind in ('int', 'float'):
+            return f'{number} {name}'
+        return f'{"const " * (name not in self._written)}{number} *{name}'
 
     def _block(self, statements: Sequence[ast.stmt], outside: set[str]) -> Iterator[str]:
         """Lines of a block; the names outside are declared."""
@@ -224,6 +230,12 @@ class _Function(ast.NodeTransformer):
                 yield f'for (int {i} = {first}; {i} < {self._spelled(end)}; ++{i}) {{'
                 yield from self._block(body, {*declared, i})
                 yield '}'
+            case _:
+                yield from self._assignment(node, declared)
+
+    def _assignment(self, node: ast.stmt, declared: set[str]) -> Iterator[str]:
+        """Lines of what writes something, or calls a function."""
+        match node:
             case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
                 changed = {ast.unparse(target).partition('[')[0] for target in targets}
                 if changed & {
@@ -233,9 +245,18 @@ class _Function(ast.NodeTransformer):
                         f'{ast.unparse(node)!r} is not done in one step.'
                     )
                 for target, value in zip(targets, values):
-                    yield from self._statement(
+                    yield from self._assignment(
                         ast.Assign([target], value, lineno=0), declared
                     )
+            case ast.Assign([ast.Subscript() as target]) | ast.AugAssign(
+                ast.Subscript() as target
+            ) if shape := shape_of(self._shapes, target):
+                size = ' * '.join(self._around.sizes.get(x, x) for x in shape)
+                self._is_element = True
+                yield f'for (int at = 0; at < {size}; ++at) {{'
+                yield f'    {self._spelled(node)};'
+                yield '}'
+                self._is_element = False
             case ast.AnnAssign(ast.Name(name), kind, ast.expr() as value):
                 declared.add(name)
                 yield f'{self._spelled(kind)} {name} = {self._spelled(value)};'
@@ -250,7 +271,12 @@ class _Function(ast.NodeTransformer):
         return ast.unparse(self.visit(node)).replace('//', '/')
 
     def visit(self, node: ast.AST) -> Any:
-        """Refuse what may mean something else in C."""
+        """Refuse what may mean something else in C; elements of arrays where they are meant."""
+        if self._is_element and shape_of(self._shapes, node):
+            self._is_element = False
+            text = self._spelled(node)
+            self._is_element = True
+            return ast.Name(f'({text})[at]' if ' ' in text else f'{text}[at]')
         if not isinstance(node, _SPELLED_ALIKE) or len(getattr(node, 'ops', ())) > 1:
             raise NotImplementedError(f'{ast.unparse(node)!r} is not translated to C.')
         return super().visit(node)
@@ -261,7 +287,7 @@ class _Function(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Array or number of a struct, or a size."""
-        return ast.Name(self._records[ast.unparse(node)])
+        return ast.Name(self._members[ast.unparse(node)])
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """Conditions together; the second one may not be looked at."""
@@ -282,6 +308,7 @@ class _Function(ast.NodeTransformer):
         if name in self._around.elsewhere:
             function = ast.Name(self._around.elsewhere[name])
             node = ast.Call(function, node.args[1:], [])
+            self._written.add(ast.unparse(node.args[-1]))
         for argument, is_written in zip(
             node.args, self._noted.get(ast.unparse(node.func), ())
         ):
@@ -292,7 +319,9 @@ class _Function(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Element of an array, or row of one with two indices."""
         array = ast.unparse(node.value)
-        value = self.visit(node.value)
+        value: ast.expr = self.visit(node.value)
+        if isinstance(node.slice, ast.Slice) and array in self._shapes:
+            return value
         if isinstance(node.ctx, ast.Store):
             self._written.add(array)
         if array not in self._columns:

@@ -1,14 +1,14 @@
 """Control laws with their observers as C99, beside the dynamics that `codegen` writes.
 
-All that a law does is said in `step` and `kernels`; here it is translated, with the numbers of one
-robot and one law.
+All that a law does is said in `step` and the modules before it; here it is translated, with the
+numbers of one robot and one law.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hodyn_ros.actuators.drives import RigidDrive, SeriesElastic
@@ -18,9 +18,10 @@ from hodyn_ros.codegen.statements import names_in
 from hodyn_ros.codegen.translation import HELPERS, Surroundings, translated
 from hodyn_ros.control import step
 from hodyn_ros.control.controller import motor_losses
-from hodyn_ros.control.layouts import RECORDS, SPRINGS, TORQUE, TRACKING, WEIGHT
-from hodyn_ros.control.observing import MOST_FOUND, MOST_GATED
-from hodyn_ros.control.records import WHOLE, Record
+from hodyn_ros.control.holding import MOST_GATED
+from hodyn_ros.control.layouts import LAW, OBSERVER, SPRINGS, TORQUE, TRACKING, WEIGHT
+from hodyn_ros.control.observing import MOST_FOUND
+from hodyn_ros.control.records import WHOLE, Record, sized
 from hodyn_ros.engine.efforts import effort_program
 from hodyn_ros.engine.program import MASS_MATRIX
 from hodyn_ros.engine.program import WEIGHT as GRAVITY
@@ -64,19 +65,15 @@ def with_law(code: Code, controller: ObserverController) -> Code:
         precision is not double, or an actuator has no code.
     """
     _check(code, controller)
-    observer, design = controller.observer, controller.design
-    n, delay = controller.model.n_joints, observer.delay_samples
+    n, delay = controller.model.n_joints, controller.observer.delay_samples
     numbers = step.numbers_of_steps()
     functions = _functions(code, controller, numbers)
     used, members = names_in([functions]), {}
-    for layout in RECORDS:
-        sizes = layout.sizes(n, n, delay)
-        kept = [x for x in layout.shapes if x in used or x in _ALWAYS]
-        members[layout.name.lower()] = '\n'.join(
-            f'    {"int" if x in WHOLE else "double"} {x}'
-            f'{f"[{_product(sizes[x])}]" if sizes[x] else ""};'
-            for x in kept
-            if x != 'calls'
+    for name, shapes in {**OBSERVER.parts, **LAW.parts}.items():
+        members[name.lower()] = '\n'.join(
+            f'    {"int" if x in WHOLE else "double"} {x}{_brackets(shape, n, delay)};'
+            for x, shape in shapes.items()
+            if x != 'calls' and (x in used or x in _ALWAYS)
         )
     constants = ''.join(
         f'enum {{ {name} = {value} }};\n'
@@ -88,8 +85,8 @@ def with_law(code: Code, controller: ObserverController) -> Code:
     values = {
         **code.values,
         **members,
-        'of_robot': _initial(observer.robot, used),
-        'of_design': _initial(design, used),
+        'of_robot': _initial(controller.observer.record, 'Robot', used),
+        'of_design': _initial(controller.record, 'Design', used),
         'constants': constants,
         'functions': functions,
         'law': type(controller).__name__,
@@ -109,6 +106,13 @@ def with_law(code: Code, controller: ObserverController) -> Code:
     )
 
 
+_PLACES = {
+    'Robot': 'ROBOT.',
+    'Observed': '{}->memory->',
+    'Work': '{}->work->',
+    'Design': 'DESIGN.',
+    'Memory': '{}->',
+}
 _KINDS = 'TRACKING', 'WEIGHT', 'TORQUE'
 _ALWAYS = ('links', 'motors', 'least', 'gated', 'reason', 'culprit', 'acting')
 
@@ -145,32 +149,34 @@ def _functions(
     code: Code, controller: ObserverController, numbers: Mapping[str, float]
 ) -> str:
     """C functions of the robot, and of the law as far as it uses them."""
-    model, n, design = controller.model, controller.model.n_joints, controller.design
+    model, n, design = controller.model, controller.model.n_joints, controller.record
     losses = motor_losses(controller.actuators)  # refuses those that cannot be generated
     programs = {
         'mass_matrix': (n, n * n, term_program(model, MASS_MATRIX, 1)),
         'gravity': (n, n, term_program(model, GRAVITY, 1)),
     }
-    has_friction = controller.observer.robot.has_friction > 0.0
-    knows = has_friction and design.observes_friction == 0.0
-    if knows:
+    has_friction = controller.observer.record.has_friction > 0.0
+    is_known = design.observes_friction == 0.0
+    if has_friction and is_known:
         programs['motor_friction'] = 3 * n, n, effort_program(losses, 0)
     known = {
-        'r.is_bent': False,
-        'r.is_variable': False,
-        't.is_asked': False,
-        't.kind == GIVEN': False,
-        'r.has_friction': has_friction,
-        't.observes_friction == 0.0': design.observes_friction == 0.0,
-        't.follows': design.follows > 0.0,
+        **dict.fromkeys(
+            ('o.is_bent', 'o.is_variable', 'c.is_asked', 'c.kind == GIVEN'), False
+        ),
+        'o.has_friction': has_friction,
+        'not c.observes_friction': is_known,
+        'c.follows': design.follows > 0.0,
     }
-    known |= {f't.kind == {x}': controller.kind == numbers[x] for x in _KINDS}
+    known |= {f'c.kind == {x}': controller.kind == numbers[x] for x in _KINDS}
     elsewhere = {name: name for name in programs}
     elsewhere |= {f'efforts_{k}': f'{code.name}_inverse_dynamics_{k}' for k in (0, 2)}
     around = Surroundings(
         {'Matrix': 'n', 'MotorMatrix': 'm'},
-        {x.name: x.shapes for x in RECORDS},
-        ('Robot', 'Design'),
+        {
+            x.name: {_PLACES[name]: shapes for name, shapes in x.parts.items()}
+            for x in (OBSERVER, LAW)
+        },
+        ('Observer',),
         {'n': 'N', 'm': 'N', 'd': 'DELAY'},
         known,
         elsewhere,
@@ -191,14 +197,15 @@ def _defined(line: str) -> list[str]:
     return re.findall(r'^static (?:const )?double (\w+)', line)
 
 
-def _product(sizes: Sequence[int]) -> str:
-    return ' * '.join(map(str, sizes))
+def _brackets(shape: tuple[str, ...], n: int, delay: int) -> str:
+    """Size of an array of a struct; nothing for a number."""
+    return f'[{" * ".join(map(str, sized(shape, n, n, delay)))}]' if shape else ''
 
 
-def _initial(record: Record, used: Collection[str]) -> str:
+def _initial(record: Record, part: str, used: Collection[str]) -> str:
     """Values of the members of a struct that are used, wrapped at 90 columns."""
     texts = []
-    for name, shape in record.layout.shapes.items():
+    for name, shape in record.layout.parts[part].items():
         if name in used and name != 'calls':
             values = getattr(record, name)
             numbers = [str(x) for x in values.ravel().tolist()] if shape else [repr(values)]

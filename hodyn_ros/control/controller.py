@@ -136,7 +136,7 @@ class Controller(Law):
         state[2:, self.rigid] = state[:2, self.rigid]
         fill(wanted, 'desired', desired)
         demand = self._demand(wanted, state)
-        return Command(self._limited(demand)[0], demand)
+        return Command(self._limited(demand), demand)
 
     @abstractmethod
     def _demand(self, reference: Array, state: Array) -> Array:

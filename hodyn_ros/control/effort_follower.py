@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.control.effort_rule import (
     EFFORT_FUTURE,
     EFFORT_NOT_FINITE,
@@ -93,21 +94,19 @@ class EffortFollower:
                 f'Limits of efforts and of their rates have the shapes {limits.shape} and '
                 f'{rates.shape}, expected one of each for every joint, (n,).'
             )
-        if extrapolation not in (0, 1, 2):
-            raise ControlError(f'extrapolation is {extrapolation!r}, expected 0, 1 or 2.')
-        if fallback not in ('zero', 'hold'):
-            raise ControlError(f"fallback is {fallback!r}, expected 'zero' or 'hold'.")
-        times = {'max_age': max_age, 'max_period': max_period}
-        times |= {'max_ahead': max_ahead, 'ease_time': ease_time}
-        for name, value in times.items():
-            least = '> 0' if name in ('max_age', 'max_period') else '>= 0'
-            if not (
-                np.isfinite(value) and (value > 0.0 or (value == 0.0 and '=' in least))
-            ):
-                raise ControlError(f'{name} is {value!r}, expected a finite time {least}.')
+        checked_number(
+            'extrapolation', extrapolation, ControlError, least=0, most=2, whole=True
+        )
+        check_choice('fallback', fallback, ('zero', 'hold'), ControlError)
+        positive = {'max_age': max_age, 'max_period': max_period}
+        others = {'max_ahead': max_ahead, 'ease_time': ease_time}
+        for name, value in positive.items():
+            checked_number(name, value, ControlError, above=0.0, unit='s')
+        for name, value in others.items():
+            checked_number(name, value, ControlError, least=0.0, unit='s')
         rule = self._rule = EffortRule(limits.size)
         rule.extrapolation, rule.holds = extrapolation, int(fallback == 'hold')
-        vars(rule).update({name: float(value) for name, value in times.items()})
+        vars(rule).update({x: float(value) for x, value in {**positive, **others}.items()})
         if effort_rule_limits(rule, limits.tolist(), rates.tolist()):
             raise ControlError(
                 f'Limits of efforts are {limits.tolist()}, of their rates {rates.tolist()}, '

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hodyn_ros.control.controller import Controller, friction_of
 from hodyn_ros.control.guards import Guards
-from hodyn_ros.control.law import Command
 from hodyn_ros.control.layouts import GIVEN
 from hodyn_ros.control.observer_controller import GUARDS, ObserverController
-from hodyn_ros.control.values import fill
 from hodyn_ros.typing import Array
 
 
@@ -61,38 +56,17 @@ class GuardedController(ObserverController):
         )
         self.law, self.orders = law, law.orders
         self.lead = law.lead
-        self.design.fill({'lead': law.lead})
-        self._speeds: tuple[ArrayLike | None, ArrayLike | None] = None, None
+        self.record.fill({'lead': law.lead})
         self.begin()
 
-    def evaluate(
-        self,
-        desired: ArrayLike,
-        q: ArrayLike,
-        qd: ArrayLike | None,
-        theta: ArrayLike,
-        thetad: ArrayLike | None,
-        spring_torque: ArrayLike | None = None,
-        stiffness: Mapping[str, ArrayLike] | None = None,
-        elapsed: float | None = None,
-    ) -> Command:
-        """Motor torques for a measurement; see `ObserverController.evaluate`."""
-        self._speeds = qd, thetad
-        return super().evaluate(
-            desired, q, qd, theta, thetad, spring_torque, stiffness, elapsed
-        )
-
     def _demand(self, desired: Array, result: Array) -> int:
-        o, w, joint = self.observer.memory, self.observer.work, self.observer.robot.joint
-        speeds, too_fast = [], self.design.too_fast
+        o, speeds, too_fast = self.observer.record, [], self.record.too_fast
         for given, known, fastest in zip(
-            self._speeds, (o.links[1], o.motors[1]), (too_fast, too_fast[joint])
+            self._speeds, (o.links[1], o.motors[1]), (too_fast, too_fast[o.joint])
         ):
-            speed = known.copy()
-            if given is not None:
-                fill(speed, 'velocity', given, may_miss=True)
+            speed = known if given is None else np.asarray(given, dtype=np.float64)
             speeds.append(np.where(np.abs(speed) <= fastest, speed, known))
         qd, thetad = speeds
         result[:] = self.law.evaluate(desired, o.q, qd, o.theta, thetad).demand
-        w.friction[:] = friction_of(self.law.motors, thetad)
+        o.friction[:] = friction_of(self.law.motors, thetad)
         return 0

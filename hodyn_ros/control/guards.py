@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.kernels import outside
-from hodyn_ros.control.values import per_joint
+from hodyn_ros.control.values import fastest, per_joint
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -129,66 +127,9 @@ class Guards:
         return self.reactions.get(bound) == FLOAT
 
 
-class BeyondBound(NamedTuple):
-    """What stops a robot.
-
-    Attributes
-    ----------
-    bound : str
-        One of `BOUNDS`, or empty for something else.
-    text : str
-    """
-
-    bound: str
-    text: str
-
-
-class Bounds:
-    """Lowest and highest values of the first K `QUANTITIES` of the joints of a robot.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Of the n joints.
-    lowest, highest : ndarray, shape (K, n)
-        Infinite where there is no bound; a row each of `QUANTITIES`, in their order.
-    """
-
-    def __init__(self, names: tuple[str, ...], lowest: Array, highest: Array) -> None:
-        self.names = names
-        self.lowest, self.highest = (
-            np.ascontiguousarray(rows) for rows in (lowest, highest)
-        )
-
-    def violation(self, values: Array) -> BeyondBound | None:
-        """First value beyond its bounds or NaN, in words.
-
-        Parameters
-        ----------
-        values : ndarray, shape (K, n)
-            In the order of `QUANTITIES`.
-
-        Returns
-        -------
-        BeyondBound or None
-            With the name of the bound, the joint, the value and what is expected.
-        """
-        found = outside(len(values), len(self.names), self.lowest, self.highest, values)
-        if not found:
-            return None
-        row, j = divmod(found - 1, len(self.names))
-        return BeyondBound(QUANTITIES[row][1], self.text(row, j, values))
-
-    def text(self, row: int, j: int, values: Array) -> str:
-        """What is beyond a bound, in words: a row of the values (K, n) of joint j."""
-        quantity, parameter = QUANTITIES[row]
-        return (
-            f'The {quantity} of {self.names[j]} is {values[row, j]:.6g}, expected '
-            f'{self.lowest[row, j]:.6g} to {self.highest[row, j]:.6g} ({parameter}).'
-        )
-
-
-def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) -> Bounds:
+def bounds_of(
+    model: RobotModel, guards: Guards, torque: Array, yields: bool
+) -> tuple[Array, Array]:
     """Bounds of all `QUANTITIES` that a law keeps.
 
     Parameters
@@ -205,31 +146,33 @@ def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) ->
 
     Returns
     -------
-    Bounds
+    lowest, highest : ndarray, shape (K, n)
+        Infinite where there is no bound; a row each of `QUANTITIES`, in their order.
 
     Raises
     ------
     ControlError
         If a bound of the guards is neither one nor n positive numbers.
     """
-    n, limits = model.n_joints, model.limits
-    error = np.full(n, np.inf) if yields else guards.max_tracking_error
+    n, limits, margin = model.n_joints, model.limits, guards.position_margin
     external, drive = guards.max_external_torque, guards.max_drive_error
-    symmetric = [
-        (1.0 + guards.velocity_margin)
-        * np.where(limits.velocity > 0.0, limits.velocity, np.inf),
-        per_joint('max_tracking_error', error, n, np.inf),
-        per_joint(
-            'max_external_torque',
-            EXTERNAL * torque if external is None else external,
-            n,
-            np.inf,
-        ),
-        per_joint('max_drive_error', DRIVE * torque if drive is None else drive, n, np.inf),
-    ]
-    margin = guards.position_margin
-    return Bounds(
-        model.joint_names,
-        np.vstack((limits.lower - margin, *(-row for row in symmetric))),
-        np.vstack((limits.upper + margin, *symmetric)),
+    given = {
+        'max_tracking_error': np.inf if yields else guards.max_tracking_error,
+        'max_external_torque': EXTERNAL * torque if external is None else external,
+        'max_drive_error': DRIVE * torque if drive is None else drive,
+    }
+    speed = (1.0 + guards.velocity_margin) * fastest(model)
+    rows = [speed, *(per_joint(name, x, n, np.inf) for name, x in given.items())]
+    return (
+        np.vstack((limits.lower - margin, *(-row for row in rows))),
+        np.vstack((limits.upper + margin, *rows)),
+    )
+
+
+def beyond(row: int, joint: str, value: float, lowest: float, highest: float) -> str:
+    """What is beyond a bound, in words: a row of `QUANTITIES` of a joint."""
+    quantity, parameter = QUANTITIES[row]
+    return (
+        f'The {quantity} of {joint} is {value:.6g}, expected {lowest:.6g} to {highest:.6g} '
+        f'({parameter}).'
     )

@@ -157,7 +157,7 @@ class InteractionController(ControllerWithMargins):
         is_asked = self._axes or not t.is_linear
         if self.kind == WEIGHT and self.feeds_torque_back:
             self.kind = SPRINGS
-        self.design.fill(
+        self.record.fill(
             {
                 'kind': self.kind,
                 'holds': self.feeds_torque_back or self.stiffness.any(),
@@ -224,11 +224,11 @@ class InteractionController(ControllerWithMargins):
 
     def _rest(self, q: Array, result: Array) -> int:
         """Torques wanted of springs that rest at q; see `step.wanted_springs`."""
-        w = self.observer.work
-        self.compliance = self._compliance(self.observer.memory.stiffness)
+        w = self.observer.record
+        self.compliance = self._compliance(w.stiffness)
         torque, stiffness = self._hold(q, w.wanted)
         self.permitted = share, K_d, K_m = self._possible(stiffness)
-        self.design.springs[:], self.design.felt[:] = K_d, K_m
+        self.record.springs[:], self.record.felt[:] = K_d, K_m
         result[:] = share * torque + w.along + w.weight
         try:
             w.deflection[:] = self._undamped.arrays.deflections(result[None])[0]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.control.kernels import limit
 from hodyn_ros.control.values import ObservedState
 from hodyn_ros.errors import ControlError, MotionError
 from hodyn_ros.model.robot import RobotModel
@@ -192,34 +191,18 @@ class Law(ABC):
         """
         self.torque_limits = np.array(torque)
 
-    def _limited(self, demand: Array) -> tuple[Array, bool]:
-        """Torques within the limits.
-
-        Parameters
-        ----------
-        demand : ndarray, shape (m,)
-            Torques without limits [N m] or [N].
-
-        Returns
-        -------
-        torque : ndarray, shape (m,)
-            [N m] or [N]
-        is_limited : bool
-            Whether it differs from the demand.
-
-        Raises
-        ------
-        MotionError
-            If one of them is not finite.
-        """
+    def _limited(self, demand: Array) -> Array:
+        """Torques (m,) within the limits; an error if one of them is not finite."""
         if not np.isfinite(demand).all():
-            i = int(np.argmin(np.isfinite(demand)))
-            raise MotionError(
-                f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '
-                'reference or the state is out of range.'
-            )
-        torque = np.empty(len(demand))
-        return torque, limit(len(torque), self.torque_limits, demand, torque) > 0
+            raise self._not_finite(demand)
+        return np.clip(demand, -self.torque_limits, self.torque_limits)
+
+    def _not_finite(self, demand: Array) -> MotionError:
+        i = int(np.argmin(np.isfinite(demand)))
+        return MotionError(
+            f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '
+            'reference or the state is out of range.'
+        )
 
     def begin(self) -> None:  # noqa: B027
         """Begin with what is known, as when another law was used before."""

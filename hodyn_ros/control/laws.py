@@ -308,7 +308,7 @@ class FlatnessController(Controller):
         fill(wanted, 'desired', desired)
         fill(full[:4], 'motion', motion)
         self._steer_rigid_joints(shifted(wanted, -self.lead), full)
-        return self._limited(self._torque_of_motion(wanted, full))[0]
+        return self._limited(self._torque_of_motion(wanted, full))
 
     def _demand(self, reference: Array, state: Array) -> Array:
         return self._torque_of_motion(reference, self._motion(reference, state))

@@ -220,8 +220,8 @@ def _unbounded(controller: ObserverController) -> ObserverController:
     """Copy of a law that has seen nothing, without guards and limits."""
     shared = controller.model, controller.actuators
     law = deepcopy(controller, {id(each): each for each in shared})
-    law.guards = law.bounds = None
-    law.design.fill({'guarded': 0.0})
+    law.guards = None
+    law.record.fill({'guarded': 0.0})
     law.limit(np.full(len(law.torque_limits), np.inf))
     law.reset()
     return law

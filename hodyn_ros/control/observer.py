@@ -28,12 +28,13 @@ from hodyn_ros.control import step
 from hodyn_ros.control.controller import friction_of, motor_losses
 from hodyn_ros.control.kernels import factorise
 from hodyn_ros.control.layouts import (
+    BRIDGED,
+    HELD,
+    MEASURED,
     NOT_FINITE,
-    OBSERVED,
+    OBSERVER,
     REPEATED,
-    ROBOT,
     SINGULAR,
-    WORK,
 )
 from hodyn_ros.control.records import Record
 from hodyn_ros.control.robot_code import (
@@ -46,7 +47,7 @@ from hodyn_ros.control.robot_code import (
     Calls,
 )
 from hodyn_ros.control.transmission import Transmission
-from hodyn_ros.control.values import ObservedState, fill, middle_of_range
+from hodyn_ros.control.values import ObservedState, fastest, fill, middle_of_range
 from hodyn_ros.control.watching import SLOWLY_WATCHED, WATCHED, LoopWatch
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -58,6 +59,7 @@ from hodyn_ros.errors import ControlError, ModelError, MotionError
 from hodyn_ros.typing import Array
 
 _MOST_DELAYED = 100  # samples
+_ANSWERED = MEASURED, REPEATED, HELD, BRIDGED
 # Fastest and slowest poles of the observers, by the sample time and the bandwidth, and how much
 # faster than the resonance of a joint they are.
 _FASTEST, _SLOWEST, _OVER_RESONANCE = 0.4, 3.5, 1.5
@@ -88,10 +90,9 @@ class StateObserver:
     ----------
     model : RobotModel
     transmission : Transmission
-    robot, memory : Record
-        Constants of the robot and the observer, and what the observer remembers; see `layouts`.
-    work : Record
-        Arguments and results of a sample.
+    record : Record
+        Constants of the robot and the observer, what the observer remembers, and arguments and
+        results of a sample; see `layouts`.
     delay_samples : int
     watch : LoopWatch
         What is seen of the delay of the loop.
@@ -136,15 +137,15 @@ class StateObserver:
         self.sample_period, self.bandwidth, self.delay_samples = T, w, round(delay / T)
         n, m = self.model.n_joints, len(t.joint)
         on_springs = t.is_elastic[t.joint]
-        sizes = n, m, self.delay_samples
-        self.robot = Record(ROBOT, *sizes)
-        self.memory, self.work = Record(OBSERVED, *sizes), Record(WORK, *sizes)
-        self.robot.fill(
+        springs = [getattr(item.actuator, 'spring', None) for item in actuators.driven]
+        self.record = Record(OBSERVER, n, m, self.delay_samples)
+        self.record.fill(
             {
                 **{name: getattr(t, name) for name in _OF_TRANSMISSION},
                 'T': T,
+                'softness': np.divide(1.0, t.line, np.zeros(n), where=t.line > 0.0),
+                'range': [getattr(spring, 'max_deflection', np.inf) for spring in springs],
                 'slow': -np.expm1(-w * T),
-                'part': t.share,
                 'rigid_inertia': np.where(t.is_elastic, 0.0, t.joint_inertia),
                 'is_bent': not t.is_linear,
                 'remembered': np.exp(-T / WATCHED),
@@ -154,22 +155,14 @@ class StateObserver:
             }
         )
         if t.is_linear:
-            self.robot.fill(_lines(actuators))
-            self.tune(self.robot.stiffness)
-        limits = self.model.limits.velocity
-        self.expect(np.where(limits > 0.0, limits, np.inf), np.full(m, np.inf))
-        self.watch = LoopWatch(np.flatnonzero(t.is_single[t.joint]), self.memory, T)
+            self.tune(t.line)
+        self.expect(fastest(self.model), np.full(m, np.inf))
+        self.watch = LoopWatch(np.flatnonzero(t.is_single[t.joint]), self.record, T)
         self.calls: Calls | None = None
         self.reset()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), 'calls': None}  # which are those of this memory
-
-    def places(self, *of_law: Record) -> list[int]:
-        """Addresses and sizes for `step.machine_code`, with design and memory of a law."""
-        records = self.robot, self.memory, *(of_law or [self.work] * 2), self.work
-        sizes = self.model.n_joints, len(self.transmission.joint), self.delay_samples
-        return [*(record.flat.ctypes.data for record in records), *sizes]
 
     def connected(self) -> Calls:
         """Calls of the robot's model: of machine code, or Python as long as there is none."""
@@ -177,7 +170,7 @@ class StateObserver:
             self.calls.connect()
             return self.calls
         model, n, m = self.model, self.model.n_joints, len(self.transmission.joint)
-        self.calls = calls = Calls(self.robot.calls)
+        self.calls = calls = Calls(self.record.calls)
         # Machine code has the terms of a tree; those of closed loops follow from them.
         engine = engine_of(model) if model.closure is None else None
         for which, what, K, function, result in (
@@ -206,44 +199,49 @@ class StateObserver:
 
     def _springs(self, *_: Array) -> None:
         """Springs that are no lines, where links and motors are measured."""
-        o = self.memory
+        o = self.record
         torque, stiffness, load, rate = self.transmission.at(o.q, o.theta)
-        if o.is_new[0]:
+        if o.is_new:
             self.tune(stiffness)
         o.deflected[:], o.stiffness[:] = torque, stiffness
         o.deflected_load[:], o.rate[:] = load, rate
 
-    def run(self, what: int, places: list[int], *law: Record, **numbers: float) -> int:
+    def run(
+        self,
+        what: int,
+        law: Record | None = None,
+        elapsed: float = 0.0,
+        floats: float = 0.0,
+        touches: float = 0.0,
+    ) -> int:
         """Do something of a sample, see `step.do`; 0, or why nothing has changed.
 
         Parameters
         ----------
         what : int
             A constant of `step`.
-        places : list of int
-            Of `places`, for the records of the law.
-        *law : Record
-            Design and memory of a law, if one takes part.
-        **numbers
-            elapsed, floats and touches, as far as they matter.
+        law : Record, optional
+            Of a law, if one takes part.
+        elapsed, floats, touches : float
+            As far as they matter.
 
         Raises
         ------
         HodynError
             Of what Python computes of the robot.
         """
-        calls, memories = self.connected(), (self.memory, *law[1:])
-        before = [record.flat.copy() for record in memories]
-        given = [numbers.get(name, 0.0) for name in ('elapsed', 'floats', 'touches')]
+        calls, own, given = self.connected(), self.record, (what, elapsed, floats, touches)
+        kept = [own.kept] if law is None else [own.kept, law.kept]
+        before = [values.copy() for values in kept]
         code = step.machine_code()
         if code is None:
-            records = self.robot, self.memory, *(law or (None, None)), self.work
-            status = step.do(*records, what, *given)  # type: ignore[call-arg]
+            status = step.do(own, law, *given)
         else:
-            status = code(*places[:5], what, *given, *places[5:])
-        if (what <= step.RECEIVE and status not in (0, REPEATED)) or calls.error:
-            for record, flat in zip(memories, before):
-                record.flat[:] = flat
+            address = own.address if law is None else law.address
+            status = code(own.address, address, *given, own.n, own.m, own.d)
+        if (what <= step.RECEIVE and status not in _ANSWERED) or calls.error:
+            for values, old in zip(kept, before):
+                values[:] = old
         if calls.error is not None:
             error, calls.error = calls.error, None
             raise error
@@ -280,8 +278,8 @@ class StateObserver:
         middle = mass_matrix(self.model, middle_of_range(self.model)[None])[0]
         z = np.exp(-self.poles(self.transmission.resonances(middle, stiffness)) * T)
         gains = (1.0 - z**3, 1.5 * (1.0 - z) ** 2 * (1.0 + z) / T, (1.0 - z) ** 3 / T**2)
-        self.robot.gains[:] = gains
-        self.robot.motor_gains[:] = self.robot.gains[:, self.transmission.joint]
+        self.record.gains[:] = gains
+        self.record.motor_gains[:] = self.record.gains[:, self.transmission.joint]
 
     def expect(self, speed: Array, torque: Array) -> None:
         """Say what the joints can do.
@@ -308,12 +306,12 @@ class StateObserver:
         # Motors that choose a stiffness are not as slow as their joint.
         follows = t.is_single[t.joint] | (t.is_elastic[t.joint] == 0.0)
         motors = np.where(follows, wider[t.joint] + springs, np.inf)
-        self.robot.fill({'reach': links, 'motor_reach': motors, 'strongest': torque})
+        self.record.fill({'reach': links, 'motor_reach': motors, 'strongest': torque})
 
     def reset(self) -> None:
         """Forget everything, the resolution of the encoders, too; the next measurement is new."""
-        self.memory.flat[:] = 0.0
-        self.memory.least[:] = np.inf
+        self.record.kept[:] = 0.0
+        self.record.least[:] = np.inf
 
     def give(
         self,
@@ -324,29 +322,26 @@ class StateObserver:
         spring_torque: ArrayLike | None = None,
     ) -> None:
         """Note what is measured for the next sample; see `update`."""
-        w = self.work
-        fill(w.new_q, 'q', q, may_miss=True)
-        fill(w.new_theta, 'theta', theta, may_miss=True)
-        w.has_sensors[0] = spring_torque is not None
-        is_known = bool(self.memory.running[0])
-        for target, name, values, may_miss in (
-            (w.qd, 'qd', qd, is_known),
-            (w.thetad, 'thetad', thetad, is_known),
-            (w.sensed, 'spring_torque', spring_torque, False),
-        ):
+        own = self.record
+        fill(own.new_q, 'q', q, may_miss=True)
+        fill(own.new_theta, 'theta', theta, may_miss=True)
+        own.has_sensors = spring_torque is not None
+        given = {'qd': qd, 'thetad': thetad, 'spring_torque': spring_torque}
+        for name, values in given.items():
+            target = getattr(own, name)
             target[:] = 0.0
             if values is not None:
-                fill(target, name, values, may_miss)
+                fill(target, name, values, name != 'spring_torque' and bool(own.running))
 
     def refuse(self, status: int) -> None:
         """Error about what is wrong with a measurement, if something is."""
-        w = self.work
+        w = self.record
         if status == NOT_FINITE:
             fill(w.still[0], 'q', w.new_q)
             fill(w.missing, 'theta', w.new_theta)
         if status == SINGULAR:
             masses = mass_matrix(self.model, w.new_q[None])[0]
-            masses += np.diag(self.robot.rigid_inertia)
+            masses += np.diag(w.rigid_inertia)
             joint = self.model.joint_names[factorise(len(masses), masses, w.L) - 1]
             raise ControlError(
                 f'The mass matrix is singular: joint {joint!r} moves no inertia.'
@@ -393,10 +388,11 @@ class StateObserver:
         T = self.sample_period if elapsed is None else elapsed
         T = checked_number('elapsed', T, MotionError, above=0.0, unit='s')
         self.give(q, qd, theta, thetad, spring_torque)
-        for speeds in (self.work.qd, self.work.thetad):
+        own = self.record
+        for speeds in (own.qd, own.thetad):
             speeds[~np.isfinite(speeds)] = 0.0
-        self.work.acceleration[:] = 0.0
-        self.refuse(self.run(step.RECEIVE, self.places(), elapsed=T))
+        own.acceleration[:] = 0.0
+        self.refuse(self.run(step.RECEIVE, elapsed=T))
 
     def apply(self, torque: Array, friction: Array | float) -> None:
         """Note the answer to the latest measurement.
@@ -408,23 +404,23 @@ class StateObserver:
         friction : ndarray, shape (m,), or float
             That is known in it, and moves nothing.
         """
-        self.work.torque[:], self.work.friction[:] = torque, friction
-        self.run(step.PUSH, self.places())
+        self.record.motor_torque[:], self.record.friction[:] = torque, friction
+        self.run(step.PUSH)
 
     @property
     def gated(self) -> int:
         """Measured positions so far that could not be true."""
-        return int(self.memory.gated[0])
+        return int(self.record.gated)
 
     @property
     def doubted(self) -> Array:
         """1 for each motor (m,) whose position stands still while its spring turns."""
-        doubted: Array = self.memory.doubted
+        doubted: Array = self.record.doubted
         return doubted
 
     def state(self) -> ObservedState:
         """Estimate of the state at the latest measurement."""
-        t, o, w = self.transmission, self.memory, self.bandwidth
+        t, o, w = self.transmission, self.record, self.bandwidth
         links, motors, n = o.links.copy(), o.motors.copy(), self.model.n_joints
         turning = o.rate * (motors[1] - t.turns * links[1, t.joint])
         rate, torque = t.by_joint(turning), o.torque[1].copy()
@@ -432,7 +428,7 @@ class StateObserver:
         external, external_rate = links[3], w * (links[2] - links[3])
         motion = np.zeros((4, n))
         motion[:2] = links[:2]
-        mass = mass_matrix(self.model, motion[:1])[0] + np.diag(self.robot.rigid_inertia)
+        mass = mass_matrix(self.model, motion[:1])[0] + np.diag(o.rigid_inertia)
         for k, total in ((2, torque + external), (3, rate + external_rate)):
             motion[k] = np.linalg.solve(
                 mass, total - inverse_dynamics(self.model, motion)[k - 2]
@@ -443,6 +439,8 @@ class StateObserver:
 
 _OF_TRANSMISSION = (
     'joint',
+    'line',
+    'part',
     'is_variable',
     'is_elastic',
     'is_single',
@@ -451,15 +449,3 @@ _OF_TRANSMISSION = (
     'turns',
     'inertia',
 )
-
-
-def _lines(actuators: Actuators) -> dict[str, Array]:
-    """Stiffness, softness and range of springs that are lines, joint by joint."""
-    stiffness = np.where(
-        np.isfinite(actuators.arrays.stiffness), actuators.arrays.stiffness, 0.0
-    )
-    springs = (getattr(item.actuator, 'spring', None) for item in actuators.driven)
-    reach = [getattr(spring, 'max_deflection', np.inf) for spring in springs]
-    rigid = stiffness == 0.0
-    softness = np.where(rigid, 0.0, 1.0 / np.where(rigid, 1.0, stiffness))
-    return {'stiffness': stiffness, 'softness': softness, 'range': np.array(reach)}

@@ -15,15 +15,18 @@ from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control import step
 from hodyn_ros.control.controller import friction_of
-from hodyn_ros.control.guards import BOUNDS, QUANTITIES, Guards, bounds_of
+from hodyn_ros.control.guards import BOUNDS, QUANTITIES, Guards, beyond, bounds_of
+from hodyn_ros.control.holding import MOST_GATED
 from hodyn_ros.control.law import FOLLOWING, STOPPED, Command, Law
 from hodyn_ros.control.layouts import (
     BEYOND_RANGE,
-    DESIGN,
+    BRIDGED,
     GAP,
+    HELD,
     IMPLAUSIBLE,
+    LAW,
+    MEASURED,
     MEASUREMENTS,
-    MEMORY,
     REPEATED,
     RUNAWAY,
     SATURATION,
@@ -32,11 +35,11 @@ from hodyn_ros.control.layouts import (
     TRACKING,
 )
 from hodyn_ros.control.observer import StateObserver
-from hodyn_ros.control.observing import MOST_FOUND, MOST_GATED, OVERLOAD
+from hodyn_ros.control.observing import MOST_FOUND
 from hodyn_ros.control.records import Record
 from hodyn_ros.control.robot_code import DEMAND, MOTORS, REST, Calls
 from hodyn_ros.control.stiffness import possible_stiffness
-from hodyn_ros.control.values import ObservedState, fill, per_joint
+from hodyn_ros.control.values import ObservedState, fastest, fill, per_joint
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ControlError, DeflectionError, MotionError
@@ -103,7 +106,7 @@ class ObserverController(Law):
     lead : float
         The delay and half a sample [s]; see `Law`.
     observer : StateObserver
-    design, own : Record
+    record : Record
         Constants of the law, and what it remembers; see `layouts`.
 
     Raises
@@ -141,57 +144,55 @@ class ObserverController(Law):
         self.resolution = _steps(actuators, resolution)
         self.observer = observer or StateObserver(actuators, T, bandwidth, delay)
         sizes = self.model.n_joints, actuators.n_motors, self.observer.delay_samples
-        self.design, self.own = Record(DESIGN, *sizes), Record(MEMORY, *sizes)
+        self.record = Record(LAW, *sizes)
         self.calls: Calls | None = None
-        self.bandwidth, self.sample_period = bandwidth, T
+        self.bandwidth, self.sample_period, self.guards = bandwidth, T, guards
         self.lead = (self.observer.delay_samples + 0.5) * T
         given = _efforts(actuators) if torque_limits is None else torque_limits
         self.limit(per_joint('torque_limits', given, actuators.n_motors, np.inf))
-        limits, self.guards = self.model.limits, guards
-        fastest = np.where(limits.velocity > 0.0, limits.velocity, np.inf)
-        if observer is None:
-            self.observer.expect(fastest, self.torque_limits)
-        self._looks, self._doubt, self._remark = 0, '', ''
+        self._looks, self._doubt, self._remark, self._text = 0, '', '', ''
+        self._noted = 0.0, -1.0
         self._stiffness = dict[str, float]()
         self._wanted: Mapping[str, ArrayLike] | None = None
-        self._text = ''
-        kept, t = guards or GUARDS, self.observer.transmission
-        floats = [float(kept.floats(bound)) for bound in _BOUNDS]
-        if t.is_variable and any(floats):
+        self._speeds: tuple[ArrayLike | None, ArrayLike | None] = None, None
+        self._fill(guards or GUARDS)
+        if observer is None:
+            self.observer.expect(self.record.speed, self.torque_limits)
+        self.record.culprit = -1.0
+
+    def _fill(self, guards: Guards) -> None:
+        """Write the constants of the law, as far as all of them have the same."""
+        T, limits = self.sample_period, self.model.limits
+        floats = [float(guards.floats(bound)) for bound in _BOUNDS]
+        if self.observer.transmission.is_variable and any(floats):
             raise ControlError(
                 'A reaction of the guards is float, expected hold: without a stiffness motors of '
                 'variable stiffness would drift apart.'
             )
-        holding = min(_HOLDING, _SLOWEST / T)
-        self.design.fill(
+        speed, torque = fastest(self.model), self.record.joint_limit
+        bounds: tuple[Any, Any] = -np.inf, np.inf
+        if self.guards is not None:
+            bounds = bounds_of(self.model, guards, torque, self.yields)
+        self.record.fill(
             {
-                'kind': self.kind,
-                'guarded': guards is not None,
-                'yields': self.yields,
-                'bandwidth': bandwidth,
-                'fading': np.exp(-_FADING * bandwidth * T),
-                'lead': self.lead,
-                **{name: getattr(kept, name) for name in _OF_GUARDS},
-                'holding': holding,
+                **{name: getattr(self, name) for name in _OF_LAW},
+                **{name: getattr(guards, name) for name in _OF_GUARDS},
+                'guarded': self.guards is not None,
+                'fading': np.exp(-_FADING * self.bandwidth * T),
+                'holding': min(_HOLDING, _SLOWEST / T),
                 'ringing': min(_RINGING, _SLOWEST / T),
                 'speed_share': -np.expm1(-_SPEED * T),
                 'spring_share': -np.expm1(-_DEFLECTION * T),
                 'hold_fading': np.exp(-_FADING_HELD * T),
                 'lower': limits.lower - OUTSIDE,
                 'upper': limits.upper + OUTSIDE,
-                'speed': fastest,
-                'too_fast': (1.0 + kept.velocity_margin) * fastest,
+                'speed': speed,
+                'too_fast': (1.0 + guards.velocity_margin) * speed,
                 'floats': floats,
-                'lowest': -np.inf,
-                'highest': np.inf,
+                'lowest': bounds[0],
+                'highest': bounds[1],
             }
         )
-        self.bounds = None
-        if guards is not None:
-            torque = self.design.joint_limit
-            self.bounds = bounds_of(self.model, guards, torque, self.yields)
-            self.design.fill({x: getattr(self.bounds, x) for x in ('lowest', 'highest')})
-        self.own.culprit[:] = -1.0
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), 'calls': None}  # which are those of this memory
@@ -202,24 +203,17 @@ class ObserverController(Law):
         t = self.observer.transmission
         turning = np.where(t.turns > 0.0, torque, 0.0)
         of_joints = np.bincount(t.joint, turning, self.model.n_joints)
-        self.design.fill({'limit': torque, 'joint_limit': of_joints})
-
-    @property
-    def too_fast(self) -> Array:
-        """Speeds (n,) that the guards do not allow [rad/s, m/s]; infinite where they all are."""
-        speeds: Array = self.design.too_fast
-        return speeds
+        self.record.fill({'limit': torque, 'joint_limit': of_joints})
 
     def _run(self, what: int, **numbers: float) -> int:
         """Do something of a sample; see `StateObserver.run`."""
         if self.calls is None:
             n, m = self.model.n_joints, len(self.torque_limits)
-            self.calls = Calls(self.design.calls)
+            self.calls = Calls(self.record.calls)
             self.calls.answer(MOTORS, self._move_motors, (5, n), (3, m))
             self.calls.answer(REST, self._rest, (n,), (n,))
             self.calls.answer(DEMAND, self._demand, (5, n), (m,))
-            self._places = self.observer.places(self.design, self.own)
-        status = self.observer.run(what, self._places, self.design, self.own, **numbers)
+        status = self.observer.run(what, self.record, **numbers)
         if self.calls.error is not None:
             error, self.calls.error = self.calls.error, None
             raise error
@@ -227,7 +221,7 @@ class ObserverController(Law):
 
     def _move_motors(self, wanted: Array, result: Array) -> int:
         """Motors on springs that are no lines, for a wanted motion; see `step.motors_of`."""
-        w = self.observer.work
+        w = self.observer.record
         taken, self._remark = self._followable(self._wanted, w.effort)
         try:
             motion = motor_motion(self._undamped, wanted, w.effort, stiffness=taken)
@@ -294,52 +288,50 @@ class ObserverController(Law):
         ControlError
             If the first measurement cannot be one of this robot in rad, m, N m and N.
         """
-        observer, w, own = self.observer, self.observer.work, self.own
+        observer, w = self.observer, self.observer.record
         rows = w.desired[: self.orders]
         fill(rows, 'desired', desired)
-        if elapsed is not None and not elapsed > 0.0 and observer.memory.running[0]:
+        if elapsed is not None and not elapsed > 0.0 and w.running:
             text = f'elapsed is {elapsed!r} s, expected a positive time: the torque stays.'
             return self._command(text)
         observer.give(q, qd, theta, thetad, spring_torque)
         w.acceleration[:] = rows[2] if self.orders == 5 else 0.0
         T = self.sample_period if elapsed is None else elapsed
         checked_number('elapsed', T, MotionError, above=0.0, unit='s')
-        self._wanted, before = stiffness, (own.reason[0], own.culprit[0])
+        self._wanted, self._speeds = stiffness, (qd, thetad)
         status = self._run(step.STEP, elapsed=T)
         if status == REPEATED:
             return self._command(self.reason or REPEATEDLY)
-        if status:
-            self._refuse(status)
-        if own.reason[0]:
-            self._note_reason(before)
+        if status == HELD:
+            self._note_reason()
             return self._command(self.reason)
-        return self._command('', self._remark or self._seen())
+        if status not in (MEASURED, BRIDGED):
+            self._refuse(status)
+        seen = self._seen()
+        missed = self._missed() if status == BRIDGED else ''
+        return self._command('', self._remark or missed or seen)
 
     def _command(self, reason: str, remark: str = '') -> Command:
         """Latest torques, with what is said of them."""
-        torque = self.observer.memory.acting.copy()
-        demand = torque.copy() if reason else self.observer.work.demand.copy()
+        torque = self.observer.record.acting.copy()
+        demand = torque.copy() if reason else self.observer.record.demand.copy()
         return Command(torque, demand, reason, remark)
 
     def _refuse(self, status: int) -> None:
         """Error about what is wrong with a measurement or its answer."""
-        observer, w = self.observer, self.observer.work
+        observer, w = self.observer, self.observer.record
         if status == IMPLAUSIBLE:
-            observer.memory.running[0] = 0.0
+            observer.record.running = 0.0
             raise ControlError(self._implausible())
         if status == BEYOND_RANGE:
             raise DeflectionError(self._beyond_range())
         observer.refuse(status)
-        i = int(np.argmin(np.isfinite(w.demand)))
-        raise MotionError(
-            f'The torque of motor {self.actuators.motor_names[i]!r} would be {w.demand[i]}: the '
-            'reference or the state is out of range.'
-        )
+        raise self._not_finite(w.demand)
 
     def _beyond_range(self) -> str:
         """Which spring would have to be outside of its range, in words."""
         if not self._text:
-            w = self.observer.work
+            w = self.observer.record
             torque = w.effort if self.kind == TRACKING else w.at_rest[None]
             try:
                 self._undamped.arrays.deflections(torque[:1])
@@ -349,22 +341,22 @@ class ObserverController(Law):
         text, self._text = self._text, ''
         return text
 
-    def _note_reason(self, before: tuple[float, float]) -> None:
+    def _note_reason(self) -> None:
         """Say why the robot has been stopped, once it is known, and what is known better."""
-        now = self.own.reason[0], self.own.culprit[0]
-        if now == before and self.state == STOPPED:
+        now = self.record.reason, self.record.culprit
+        if now == self._noted and self.state == STOPPED:
             return
-        self.state = STOPPED
+        self.state, self._noted = STOPPED, now
         self.reason = self._stopped_by(int(now[0]), int(now[1]))
-        if self.own.floats[0] and _BOUNDS[int(now[0])]:
+        if self.record.gives_way and _BOUNDS[int(now[0])]:
             self.reason += ' The robot gives way.'
 
     def _stopped_by(self, reason: int, culprit: int) -> str:
         """What has stopped the robot, in words."""
-        w, bounds = self.observer.work, self.bounds
+        w = self.observer.record
         if reason == SPRING_RANGE:
             return self._beyond_range()
-        if reason == GAP and self.observer.memory.passed[0] > MOST_FOUND:
+        if reason == GAP and self.observer.record.passed > MOST_FOUND:
             return f'{self._missed()} (max_gap)'
         if reason == MEASUREMENTS:
             names = self.model.joint_names, self.actuators.motor_names
@@ -372,38 +364,43 @@ class ObserverController(Law):
                 f'{what} {x!r}' for what, of in zip(('joint', 'motor'), names) for x in of
             ]
             return (
-                f'{MOST_GATED} positions of {every[int(w.slipped[0])]} one after the other '
+                f'{MOST_GATED} positions of {every[int(w.slipped)]} one after the other '
                 'cannot be true.'
             )
-        if reason <= len(QUANTITIES) and bounds is not None:
-            return bounds.text(reason - 1, culprit, w.checked)
+        if reason <= len(QUANTITIES):
+            return self._beyond(reason - 1, culprit, w.checked)
         said = {
             RUNAWAY: f'The links have run away behind the stop: {_BRAKES}',
             SILENCE: f'{MOST_GATED} measurements one after the other are the same, though '
             f'the robot moves: {_BRAKES}',
-            GAP: f'While it moved, no measurement was answered for {w.gap[0]:.3g} s (max_gap): '
+            GAP: f'While it moved, no measurement was answered for {w.gap:.3g} s (max_gap): '
             'none came, or the controller was held up.',
-            SATURATION: f'A motor was at its torque limit for {w.limited_for[0]:.3f} s '
+            SATURATION: f'A motor was at its torque limit for {w.saturated_for:.3f} s '
             '(saturation_time).',
         }
         return said.get(reason, self._stands)
 
+    def _beyond(self, row: int, j: int, values: Array) -> str:
+        """Which of the values (K, n) is beyond its bound, in words."""
+        found = (x[row, j] for x in (values, self.record.lowest, self.record.highest))
+        return beyond(row, self.model.joint_names[j], *found)
+
     def _missed(self) -> str:
         """What is said of samples that have passed though nobody told."""
-        T, passed = self.sample_period, self.observer.memory.passed[0]
+        T, passed = self.sample_period, self.observer.record.passed
         return (
             f'All that moves has gone on as in {passed * T:.3g} s since the measurement before, '
             f'not in {T:.3g} s: give elapsed where samples are missing.'
         )
 
     def _seen(self) -> str:
-        """What the observer sees of samples that are missing, or of a delay that is wrong."""
+        """What the observer sees of a delay that is wrong."""
         observer = self.observer
         self._looks += 1
         if self._looks * self.sample_period >= _LOOKS_AGAIN:
             self._looks = 0
             self._doubt = observer.watch.contradiction(observer.delay_samples)
-        return self._missed() if observer.memory.passed[0] > 1.0 else self._doubt
+        return self._doubt
 
     @property
     def _stands(self) -> str:
@@ -430,17 +427,18 @@ class ObserverController(Law):
         """
         self._run(step.STOP, floats=float(floats), touches=float(touches))
         self.state, self.reason = STOPPED, reason
+        self._noted = self.record.reason, self.record.culprit
 
     def unrest(self) -> str:
         """Why the robot must not move on yet if it has been stopped; see `Law.unrest`."""
-        found, o = self._run(step.UNREADY), self.observer.memory
+        found, o = self._run(step.UNREADY), self.observer.record
         if found > 0:
             t, i = self.observer.transmission, found - 1
             is_rigid = t.is_elastic[t.joint[i]] == 0.0
             speed = o.links[1, t.joint[i]] if is_rigid else o.motors[1, i]
             return f'motor {self.actuators.motor_names[i]} still moves at {speed:.3g}.'
-        if found < -3 and self.bounds is not None:
-            return self.bounds.text(0, -4 - found, o.links)
+        if found < -3:
+            return self._beyond(0, -4 - found, o.links)
         return {
             -1: 'the motors could not bring it to rest.',
             -2: 'its measured positions cannot be true.',
@@ -465,8 +463,8 @@ class ObserverController(Law):
 
     def _implausible(self) -> str:
         """What cannot be true in the first positions and torques, in words."""
-        w, limits, names = self.observer.work, self.model.limits, self.model.joint_names
-        q, most = w.new_q, self.design.joint_limit
+        w, limits, names = self.observer.record, self.model.limits, self.model.joint_names
+        q, most = w.new_q, self.record.joint_limit
         outside = np.maximum(limits.lower - q, q - limits.upper)
         j = int(outside.argmax())
         if outside[j] > OUTSIDE:
@@ -476,26 +474,27 @@ class ObserverController(Law):
             )
         springs = self.observer.transmission.at(q, w.new_theta).torque
         j = int((np.abs(springs) / most).argmax())
-        if abs(springs[j]) > OVERLOAD * most[j]:
+        if abs(springs[j]) > step.OVERLOAD * most[j]:
             return (
                 f'The spring of joint {names[j]!r} would carry {springs[j]:.4g}, more than '
-                f'{OVERLOAD:g} times the torque of its motors ({most[j]:.4g}): positions '
+                f'{step.OVERLOAD:g} times the torque of its motors ({most[j]:.4g}): positions '
                 'of joint and motor contradict each other. Motor positions are those behind the '
                 'gear, in rad or m, and zero where the joint is zero and its spring relaxed.'
             )
         is_single = self.observer.transmission.is_single
-        j = int((np.abs(springs - w.sensed) * is_single / most).argmax())
+        j = int((np.abs(springs - w.spring_torque) * is_single / most).argmax())
         return (
-            f'The torque sensor of joint {names[j]!r} says {w.sensed[j]:.4g}, the deflection of '
-            f'its spring {springs[j]:.4g}: look at sign, unit and offset of the sensor, and at '
-            'the stiffness.'
+            f'The torque sensor of joint {names[j]!r} says {w.spring_torque[j]:.4g}, the '
+            f'deflection of its spring {springs[j]:.4g}: look at sign, unit and offset of the '
+            'sensor, and at the stiffness.'
         )
 
     def reset(self) -> None:
         """Forget everything, also why the robot was stopped; the next measurement begins anew."""
         self.observer.reset()
         self.state, self.reason = FOLLOWING, ''
-        self.own.flat[:], self.own.culprit[:] = 0.0, -1.0
+        self.record.kept[:] = 0.0
+        self.record.culprit = -1.0
         self.begin()
 
     def added_to(self, code: Code) -> Code:
@@ -631,13 +630,13 @@ class ObserverController(Law):
 
     def _remembered(self) -> list[Array]:
         """Parts of `memory`, as views."""
-        o, own = self.observer.memory, self.own
+        o, own = self.observer.record, self.record
         parts = [o.links[:4], o.motors, o.torque[1], o.load[1], o.bias, o.applied]
         return parts if self.kind == TRACKING else [*parts, own.slow, own.rest]
 
     def observed(self) -> ObservedState | None:
         """State at the latest measurement; None before the first one."""
-        return self.observer.state() if self.observer.memory.running[0] else None
+        return self.observer.state() if self.observer.record.running else None
 
     @property
     def gated(self) -> int:
@@ -645,6 +644,7 @@ class ObserverController(Law):
         return self.observer.gated
 
 
+_OF_LAW = 'kind', 'yields', 'bandwidth', 'lead'
 _OF_GUARDS = ('max_gap', 'violation_samples', 'saturation_time', 'stop_duration')
 
 

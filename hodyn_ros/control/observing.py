@@ -1,4 +1,4 @@
-"""Positions are believed or not, and the state of links and motors is observed from them.
+"""The state of links and motors is observed from measured positions, and carried over the delay.
 
 One text for Python and C, see `step`. Source of the equations: `observer`.
 """
@@ -10,28 +10,19 @@ from math import floor, isfinite
 from hodyn_ros.control.kernels import (
     Matrix,
     Vector,
-    carry_forward,
-    doubt,
+    add_product,
+    corrected,
     factorise,
-    gate,
-    observe,
-    passed,
-    watch,
+    solve,
 )
-from hodyn_ros.control.layouts import (
-    MEASURED,
-    NOT_FINITE,
-    SINGULAR,
-    Observed,
-    Robot,
-    Work,
-)
+from hodyn_ros.control.layouts import MEASURED, NOT_FINITE, SINGULAR, Observer
 from hodyn_ros.control.robot_code import (
     SPRINGS_AT,
     efforts_0,
     evaluate,
     mass_matrix,
 )
+from hodyn_ros.control.suspicion import doubt, gate, samples_passed
 
 # Steps in a sample in which the state is carried forward over a known delay.
 SUBSTEPS = 4
@@ -41,30 +32,6 @@ SUBSTEPS = 4
 CALM, WARY = 0.2, 0.1
 MOST_FOUND = 10  # samples that have not come, as the motion tells, and are bridged
 MOST_BRIDGED = 100  # samples; after a longer gap everything begins anew
-# Positions one after the other that cannot be true, after which they are taken for true, and the
-# robot is stopped.
-MOST_GATED = 5
-# What the first measurement may be: torque of a spring, and difference to that of a sensor, by the
-# torque limit of the motors.
-OVERLOAD, CONTRADICTION = 2.0, 0.25
-RUN_UP = (
-    0.25  # of v M v at a stop, by which links have been driven that are said to run away
-)
-# Largest damping of a motor that is held, by its inertia and the sample time, and by its inertia
-# and the bandwidth; resonance from which on the springs are not damped, since a delay that nobody
-# knows would turn it round [rad/s].
-MOST_DAMPING, MOST_TURNED, FASTEST_DAMPED = 0.3, 3.0, 200.0
-NEWTON = 2  # steps of Newton's method in a sample, towards the links' position of rest
-SETTLED = 0.05  # s, until what the observer began with is forgotten
-
-
-def all_finite_rows(rows: int, n: int, values: Matrix) -> int:
-    """Whether no value (rows, n) is NaN or infinite."""
-    for k in range(rows):
-        for i in range(n):
-            if not isfinite(values[k, i]):
-                return 0
-    return 1
 
 
 def is_finite(n: int, values: Vector) -> int:
@@ -75,323 +42,280 @@ def is_finite(n: int, values: Vector) -> int:
     return 1
 
 
-def forget(r: Robot, o: Observed) -> None:
+def forget(o: Observer) -> None:
     """Have everything begin anew with the next measurement."""
-    o.running[0] = 0.0
-    for i in range(r.n):
-        o.since[i] = 0.0
-        for k in range(5):
-            o.links[k, i] = 0.0
-    for i in range(r.m):
-        o.motor_since[i] = 0.0
-        for k in range(4):
-            o.motors[k, i] = 0.0
+    o.running = 0.0
+    o.since[:] = 0.0
+    o.links[:] = 0.0
+    o.motor_since[:] = 0.0
+    o.motors[:] = 0.0
 
 
-def shift(r: Robot, o: Observed) -> None:
+def shift(o: Observer) -> None:
     """Have torques act for one sample more than those before."""
-    for i in range(r.m):
-        for k in range(r.d):
-            o.applied[k, i] = o.applied[k + 1, i]
+    for k in range(o.d):
+        o.applied[k] = o.applied[k + 1]
 
 
-def push(r: Robot, o: Observed, torque: Vector, friction: Vector) -> None:
+def push(o: Observer) -> None:
     """Note torques that act from a delay on, and friction in them, which moves nothing."""
-    shift(r, o)
-    for i in range(r.m):
-        o.acting[i] = torque[i]
-        o.applied[r.d, i] = torque[i] - friction[i]
+    shift(o)
+    o.acting[:] = o.motor_torque
+    o.applied[o.d] = o.motor_torque - o.friction
 
 
-def mass_at(r: Robot, q: Vector, M: Matrix) -> None:
+def mass_at(o: Observer, q: Vector, M: Matrix) -> None:
     """Mass matrix at positions q, with the motors of rigid joints."""
-    mass_matrix(r, q, M)
-    for i in range(r.n):
-        M[i, i] += r.rigid_inertia[i]
+    mass_matrix(o, q, M)
+    for i in range(o.n):
+        M[i, i] += o.rigid_inertia[i]
 
 
-def springs_at(r: Robot, o: Observed, w: Work) -> None:
+def dynamics(o: Observer, M: Matrix, L: Matrix, bias: Vector) -> int:
+    """Mass matrix, its factor, and efforts without accelerations in the state `still`."""
+    mass_at(o, o.still[0], M)
+    efforts_0(o, o.still, bias)
+    return factorise(o.n, M, L)
+
+
+# --- The sample ---------------------------------------------------------------------------------
+
+
+def first(o: Observer, is_whole: int) -> None:
+    """Begin with the measured state."""
+    o.links[0] = o.q
+    o.motors[0] = o.theta
+    if is_whole:
+        o.links[1] = o.qd
+        o.motors[1] = o.thetad
+
+
+def springs_at(o: Observer) -> None:
     """Torques of the springs by the measured deflections, and their slopes."""
-    if r.is_bent:
-        evaluate(r.calls[SPRINGS_AT], w.column, w.column)
+    if o.is_bent:
+        evaluate(o.calls[SPRINGS_AT], o.column, o.column)
         return
-    for i in range(r.n):
-        o.stiffness[i], o.rate[i] = r.stiffness[i], r.stiffness[i]
-        o.deflected[i] = r.stiffness[i] * (o.theta[i] - o.q[i])
-        o.deflected_load[i] = o.deflected[i]
+    o.stiffness[:] = o.line
+    o.rate[:] = o.line
+    o.deflected[:] = o.line * (o.theta - o.q)
+    o.deflected_load[:] = o.deflected
 
 
-def take(r: Robot, o: Observed, w: Work, T: float, is_whole: int) -> int:
+def load(o: Observer, has_sensors: float) -> None:
+    """Torques on the links and loads of the motors: of springs and dampers, or of sensors."""
+    springs_at(o)
+    o.torque[0] = o.deflected
+    for i in range(o.m):
+        j: int = o.joint[i]
+        damper = o.damping[j] * o.turns[i] * (o.motors[1, i] - o.links[1, j])
+        o.torque[0, j] += damper
+        o.load[0, i] = o.deflected_load[i] + damper
+    o.acted[:] = o.applied[0]
+    if has_sensors:
+        for i in range(o.m):
+            k: int = o.joint[i]
+            if o.is_single[k]:
+                o.torque[0, k], o.load[0, i] = o.spring_torque[k], o.spring_torque[k]
+
+
+def observe_links(o: Observer, T: float) -> None:
+    """Advance the observer of the links by a time T and correct it by the measured q."""
+    n: int = o.n
+    o.links[4] = o.links[2] - 1.5 * o.bias[0] + 0.5 * o.bias[1]
+    o.links[4] += 0.5 * o.is_elastic * (o.torque[0] + o.torque[1])
+    for i in range(o.m):
+        if not o.is_elastic[o.joint[i]]:
+            o.links[4, o.joint[i]] += o.acted[i]
+    solve(n, o.factor, o.links[4])
+    for i in range(n):
+        e = corrected(n, i, T, o.q[i], o.links[4, i], 0, o.gains, o.links)
+        # From here on the row of the accelerations holds what corrects the torque.
+        o.links[4, i] = o.gains[2, i] * e
+    add_product(n, o.mass, o.links[4], o.links[2])
+    o.links[3] += o.slow * (o.links[2] - o.links[3])
+
+
+def observe_motors(o: Observer, T: float) -> None:
+    """Advance the observers of the motors by a time T and correct them by the measured theta."""
+    for i in range(o.m):
+        j: int = o.joint[i]
+        if o.is_elastic[j]:
+            a = o.acted[i] - 0.5 * (o.load[0, i] + o.load[1, i]) + o.motors[2, i]
+            a /= o.inertia[i]
+            e = corrected(o.m, i, T, o.theta[i], a, 0, o.motor_gains, o.motors)
+            o.motors[2, i] += o.inertia[i] * o.motor_gains[2, i] * e
+            o.motors[3, i] += o.slow * (o.motors[2, i] - o.motors[3, i])
+        else:
+            o.motors[0, i], o.motors[1, i] = o.links[0, j], o.links[1, j]
+            o.motors[2, i], o.motors[3, i] = 0.0, 0.0
+
+
+def presume(o: Observer, is_whole: int) -> None:
+    """Take what is missing in a first sample for external, so that nothing jumps afterwards."""
+    o.column[:] = o.bias[0] - o.torque[0]
+    if is_whole:
+        add_product(o.n, o.mass, o.acceleration, o.column)
+    o.links[2] = o.is_elastic * o.column
+    o.column[:] = (1.0 - o.is_elastic) * o.column
+    o.links[3] = o.links[2]
+    o.bias[1] = o.bias[0]
+    for i in range(o.m):
+        o.acting[i] = o.load[0, i] + o.part[i] * o.column[o.joint[i]]
+    for k in range(o.d + 1):
+        o.applied[k] = o.acting
+
+
+def suspect(o: Observer, T: float, has_sensors: float) -> None:
+    """Doubt encoders that stand still, sooner if some of them do already."""
+    share = CALM
+    if o.wary:
+        share = WARY
+    for i in range(o.m):
+        if o.doubted[i]:
+            share = WARY
+        o.missing[i] = o.turns[i] * o.links[2, o.joint[i]]
+        if has_sensors:
+            o.missing[i] = o.load[0, i] - o.deflected_load[i]
+    if o.is_new:
+        o.stood[:] = 0.0
+        o.stood[0] = o.theta
+        o.stood[1] = o.deflected_load
+        o.stood[2] = o.missing
+    doubt(o, T, share)
+
+
+def take(o: Observer, T: float, is_whole: int) -> int:
     """Take the positions q and theta, a time T after those before; zero, or what is wrong.
 
     Only a whole measurement has velocities, torque sensors and a wanted acceleration.
     """
-    n: int = r.n
-    m: int = r.m
-    o.is_new[0] = 1.0 - o.running[0]
-    if o.is_new[0] > 0.0:
-        for i in range(n):
-            o.links[0, i] = o.q[i]
-            if is_whole > 0:
-                o.links[1, i] = w.qd[i]
-        for i in range(m):
-            o.motors[0, i] = o.theta[i]
-            if is_whole > 0:
-                o.motors[1, i] = w.thetad[i]
-    springs_at(r, o, w)
-    for i in range(n):
-        o.torque[0, i] = o.deflected[i]
-    for i in range(m):
-        j: int = r.joint[i]
-        damper = r.damping[j] * r.turns[i] * (o.motors[1, i] - o.links[1, j])
-        o.torque[0, j] += damper
-        o.load[0, i] = o.deflected_load[i] + damper
-        o.acted[i] = o.applied[0, i]
-    if is_whole > 0 and w.has_sensors[0] > 0.0:
-        for i in range(n):
-            if r.is_single[i] > 0.0:
-                o.torque[0, i] = w.sensed[i]
-        for i in range(m):
-            if r.is_single[r.joint[i]] > 0.0:
-                o.load[0, i] = w.sensed[r.joint[i]]
-    if o.is_new[0] == 0.0:
-        observe(
-            n,
-            m,
-            T,
-            r.slow,
-            r.joint,
-            r.is_elastic,
-            r.inertia,
-            r.gains,
-            r.motor_gains,
-            o.mass,
-            o.factor,
-            o.bias,
-            o.torque,
-            o.load,
-            o.acted,
-            o.q,
-            o.theta,
-            o.links,
-            o.motors,
-        )
-    for i in range(n):
-        o.bias[1, i] = o.bias[0, i]
-        w.still[0, i], w.still[1, i], w.still[2, i] = o.links[0, i], o.links[1, i], 0.0
-    mass_at(r, o.links[0], o.mass)
-    efforts_0(r, w.still, o.bias[0])
-    if factorise(n, o.mass, o.factor) > 0:
+    has_sensors = is_whole * o.has_sensors
+    o.is_new = 1.0 - o.running
+    if o.is_new:
+        first(o, is_whole)
+    load(o, has_sensors)
+    if o.running:
+        observe_links(o, T)
+        observe_motors(o, T)
+    o.bias[1] = o.bias[0]
+    o.still[0] = o.links[0]
+    o.still[1] = o.links[1]
+    o.still[2] = 0.0
+    if dynamics(o, o.mass, o.factor, o.bias[0]):
         return SINGULAR
-    if o.is_new[0] > 0.0:
-        for i in range(n):
-            missing = o.bias[0, i] - o.torque[0, i]
-            if is_whole > 0:
-                for k in range(n):
-                    missing += o.mass[i, k] * w.acceleration[k]
-            # It is taken for external, so that nothing jumps afterwards.
-            o.links[2, i], o.links[3, i] = (
-                r.is_elastic[i] * missing,
-                r.is_elastic[i] * missing,
-            )
-            o.bias[1, i] = o.bias[0, i]
-            w.column[i] = (1.0 - r.is_elastic[i]) * missing
-        for i in range(m):
-            o.acting[i] = o.load[0, i] + r.part[i] * w.column[r.joint[i]]
-            for k in range(r.d + 1):
-                o.applied[k, i] = o.acting[i]
-    for i in range(n):
-        o.torque[1, i] = o.torque[0, i]
-    is_wary = o.wary[0]
-    for i in range(m):
-        o.load[1, i] = o.load[0, i]
-        is_wary += o.doubted[i]
-        w.missing[i] = r.turns[i] * o.links[2, r.joint[i]]
-        if is_whole > 0 and w.has_sensors[0] > 0.0:
-            w.missing[i] = o.load[0, i] - o.deflected_load[i]
-        if o.is_new[0] > 0.0:
-            o.stood[0, i], o.stood[1, i] = o.theta[i], o.deflected_load[i]
-            o.stood[2, i], o.stood[3, i] = w.missing[i], 0.0
-            o.stood[4, i], o.stood[5, i] = 0.0, 0.0
-    share = CALM
-    if is_wary > 0.0:
-        share = WARY
-    doubt(
-        m,
-        T,
-        share,
-        r.joint,
-        r.is_elastic,
-        r.motor_gains,
-        r.strongest,
-        o.rate,
-        o.theta,
-        o.deflected_load,
-        w.missing,
-        o.stood,
-        o.doubted,
-    )
-    o.running[0] = 1.0
+    if o.is_new:
+        presume(o, is_whole)
+    o.torque[1] = o.torque[0]
+    o.load[1] = o.load[0]
+    suspect(o, T, has_sensors)
+    o.running = 1.0
     return MEASURED
 
 
-def look_ahead(r: Robot, o: Observed, w: Work) -> int:
-    """State a delay later; zero, or what is wrong."""
-    n: int = r.n
-    m: int = r.m
-    late = 0.5 * r.d * r.T
-    for i in range(n):
-        for k in range(5):
-            o.ahead_links[k, i] = o.links[k, i]
-        for k in range(n):
-            o.ahead_mass[i, k] = o.mass[i, k]
-        w.still[0, i] = o.links[0, i] + late * o.links[1, i]
-        w.still[1, i], w.still[2, i] = o.links[1, i], 0.0
-    for i in range(m):
-        for k in range(4):
-            o.ahead_motors[k, i] = o.motors[k, i]
-    if r.d == 0:
-        return MEASURED
-    mass_at(r, w.still[0], w.A)
-    efforts_0(r, w.still, w.bias)
-    if factorise(n, w.A, w.L) > 0:
-        return SINGULAR
-    carry_forward(
-        n,
-        m,
-        r.d,
-        SUBSTEPS,
-        r.T,
-        r.joint,
-        r.is_elastic,
-        r.turns,
-        r.inertia,
-        w.L,
-        w.bias,
-        o.torque[1],
-        o.rate,
-        o.load[1],
-        o.q,
-        o.theta,
-        o.applied,
-        o.ahead_links,
-        o.ahead_motors,
-    )
-    mass_at(r, o.ahead_links[0], o.ahead_mass)
-    return MEASURED
+# --- The delay ----------------------------------------------------------------------------------
 
 
-def samples_passed(r: Robot, o: Observed, w: Work) -> float:
-    """Samples since the last positions, as the motion tells.
+def carry_forward(o: Observer) -> None:
+    """Carry the state forward by the delay, under the torques `applied` in each of its samples.
 
-    Encoders that are not believed tell nothing.
+    From the measured positions on, springs are lines. Leapfrog; the mass matrix and the bias
+    torque are those of the middle.
     """
-    n: int = r.n
-    for i in range(n):
-        if o.since[i] > 0.0:
-            return 1.0
-        w.values[i], w.before[i], w.speeds[i] = o.q[i], w.last_q[i], o.links[1, i]
-    for i in range(r.m):
-        if o.motor_since[i] > 0.0 or o.doubted[i] > 0.0:
-            return 1.0
-        w.values[n + i], w.before[n + i] = o.theta[i], w.last_theta[i]
-        w.speeds[n + i] = o.motors[1, i]
-    return passed(n + r.m, r.T, r.counts, w.values, w.before, w.speeds, o.least)
+    h = o.T / SUBSTEPS
+    for step in range(o.d * SUBSTEPS):
+        o.ahead_links[0] += 0.5 * h * o.ahead_links[1]
+        o.ahead_links[4] = o.is_elastic * o.torque[1] - o.ahead_bias + o.ahead_links[2]
+        o.ahead_motors[0] += 0.5 * h * o.ahead_motors[1]
+        for i in range(o.m):
+            j: int = o.joint[i]
+            acts = o.applied[1 + step // SUBSTEPS, i]
+            if o.is_elastic[j]:
+                moved = o.turns[i] * (o.ahead_links[0, j] - o.q[j])
+                change = o.rate[i] * (o.ahead_motors[0, i] - o.theta[i] - moved)
+                o.ahead_links[4, j] += change
+                acts = acts - o.load[1, i] - change + o.ahead_motors[2, i]
+                o.ahead_motors[1, i] += h * acts / o.inertia[i]
+            else:
+                o.ahead_links[4, j] += acts
+        solve(o.n, o.L, o.ahead_links[4])
+        o.ahead_links[1] += h * o.ahead_links[4]
+        o.ahead_links[0] += 0.5 * h * o.ahead_links[1]
+        o.ahead_motors[0] += 0.5 * h * o.ahead_motors[1]
 
 
-def receive(r: Robot, o: Observed, w: Work, elapsed: float) -> int:
+def look_ahead(o: Observer) -> int:
+    """State a delay later; zero, or what is wrong."""
+    o.ahead_links[:] = o.links
+    o.ahead_motors[:] = o.motors
+    o.ahead_mass[:] = o.mass
+    if o.d == 0:
+        return MEASURED
+    late = 0.5 * o.d * o.T
+    # `still` is as `take` has left it: without accelerations.
+    o.still[0] = o.links[0] + late * o.links[1]
+    if dynamics(o, o.A, o.L, o.ahead_bias):
+        return SINGULAR
+    carry_forward(o)
+    mass_at(o, o.ahead_links[0], o.ahead_mass)
+    return MEASURED
+
+
+# --- The measurement ----------------------------------------------------------------------------
+
+
+def gate_all(o: Observer, elapsed: float) -> None:
+    """Gate positions of links and motors."""
+    count: int = gate(o.n, elapsed, o.reach, o.links, o.since, o.q)
+    for i in range(o.m):
+        if not o.is_elastic[o.joint[i]]:  # which is not looked at
+            o.theta[i] = o.motors[0, i] + elapsed * o.motors[1, i]
+    count += gate(o.m, elapsed, o.motor_reach, o.motors, o.motor_since, o.theta)
+    o.gated += count
+    o.gating = count
+
+
+def take_all(o: Observer, T: float) -> int:
+    """Take a measurement, and before it those that lie on a line to it; zero, or what is wrong."""
+    o.whole_q[:] = o.q
+    o.whole_theta[:] = o.theta
+    for k in range(1, int(o.samples)):
+        share = k / o.samples
+        o.q[:] = o.last_q + share * (o.whole_q - o.last_q)
+        o.theta[:] = o.last_theta + share * (o.whole_theta - o.last_theta)
+        if take(o, T, 0):
+            return SINGULAR
+        shift(o)
+    o.q[:] = o.whole_q
+    o.theta[:] = o.whole_theta
+    if take(o, T, 1):
+        return SINGULAR
+    return look_ahead(o)
+
+
+def receive(o: Observer, elapsed: float) -> int:
     """Take a measurement, a time after the one before; zero, or what is wrong.
 
     Measurements that have not come lie on a line to this one; the torque has been held.
     """
-    n: int = r.n
-    m: int = r.m
-    if elapsed > (MOST_BRIDGED + 0.5) * r.T:
-        forget(r, o)
-    for i in range(n):
-        w.last_q[i] = o.q[i]
-        o.q[i] = w.new_q[i]
-    for i in range(m):
-        w.last_theta[i] = o.theta[i]
-        o.theta[i] = w.new_theta[i]
-    o.passed[0], o.samples[0], o.gating[0] = 1.0, 1.0, 0.0
-    if o.running[0] > 0.0 and elapsed == r.T:
-        o.passed[0] = samples_passed(r, o, w)
-        if o.passed[0] == 0.0:
-            o.samples[0] = 0.0
+    if elapsed > (MOST_BRIDGED + 0.5) * o.T:
+        forget(o)
+    o.last_q[:] = o.q
+    o.last_theta[:] = o.theta
+    o.q[:] = o.new_q
+    o.theta[:] = o.new_theta
+    o.passed, o.samples, o.gating = 1.0, 1.0, 0.0
+    if o.running and elapsed == o.T:
+        o.passed = samples_passed(o)
+        if o.passed == 0.0:
+            o.samples = 0.0
             return MEASURED
-        if o.passed[0] > MOST_FOUND:
-            forget(r, o)
-        elif o.passed[0] > 1.0:
-            elapsed = o.passed[0] * r.T
-    if o.running[0] > 0.0:
-        count: int = gate(n, elapsed, r.reach, o.links, o.since, o.q)
-        for i in range(m):
-            if r.is_elastic[r.joint[i]] == 0.0:  # which is not looked at
-                o.theta[i] = o.motors[0, i] + elapsed * o.motors[1, i]
-        count += gate(m, elapsed, r.motor_reach, o.motors, o.motor_since, o.theta)
-        o.gated[0] += count
-        o.gating[0] = count
-        o.samples[0] = max(1.0, floor(elapsed / r.T + 0.5))
-    elif is_finite(n, o.q) == 0 or is_finite(m, o.theta) == 0:
+        if o.passed > MOST_FOUND:
+            forget(o)
+        elif o.passed > 1.0:
+            elapsed = o.passed * o.T
+    if o.running:
+        gate_all(o, elapsed)
+        o.samples = max(1.0, floor(elapsed / o.T + 0.5))
+    elif not is_finite(o.n, o.q) or not is_finite(o.m, o.theta):
         return NOT_FINITE
-    T = elapsed / o.samples[0]
-    for i in range(n):
-        w.whole_q[i] = o.q[i]
-    for i in range(m):
-        w.whole_theta[i] = o.theta[i]
-    for k in range(1, int(o.samples[0])):
-        share = k / o.samples[0]
-        for i in range(n):
-            o.q[i] = w.last_q[i] + share * (w.whole_q[i] - w.last_q[i])
-        for i in range(m):
-            o.theta[i] = w.last_theta[i] + share * (w.whole_theta[i] - w.last_theta[i])
-        if take(r, o, w, T, 0) > 0:
-            return SINGULAR
-        shift(r, o)
-    for i in range(n):
-        o.q[i] = w.whole_q[i]
-    for i in range(m):
-        o.theta[i] = w.whole_theta[i]
-    if take(r, o, w, T, 1) > 0:
-        return SINGULAR
-    return look_ahead(r, o, w)
-
-
-def watched(r: Robot, o: Observed, elapsed: float) -> None:
-    """Gather what explains the torques that motors lack, behind the first 0.05 s.
-
-    Samples that did not come, or lie on a line, tell nothing of the loop: it begins anew.
-    """
-    o.settling[0] += 1.0
-    if o.is_new[0] > 0.0 or o.samples[0] != 1.0:
-        o.settling[0] = 0.0
-    if o.settling[0] <= 1.0:
-        for i in range(r.m):
-            for k in range(18):
-                o.shadow[k, i] = 0.0
-            o.before[0, i], o.before[1, i] = o.acted[i], o.motors[1, i]
-            o.before[2, i], o.before[3, i], o.before[4, i] = 0.0, o.load[1, i], 0.0
-    if o.settling[0] > 0.0:
-        sums = o.unsettled
-        if o.settling[0] * r.T > SETTLED:
-            o.seen[0] += 1.0
-            sums = o.sums
-        watch(
-            r.m,
-            elapsed,
-            r.remembered,
-            r.slowly,
-            r.joint,
-            r.is_single,
-            r.inertia,
-            r.motor_gains,
-            o.acted,
-            o.load[1],
-            o.motors,
-            o.before,
-            o.shadow,
-            o.explains,
-            sums,
-            o.found,
-        )
+    return take_all(o, elapsed / o.samples)

@@ -1,16 +1,20 @@
 """Records of numbers that laws read and write: one block of memory with named arrays in it.
 
 Python sees views of the block, compiled functions get its address, and C has a struct with the
-same names. Sizes are those of a robot: n joints, m motors, and a delay of d samples.
+same names for each part. Sizes are those of a robot: n joints, m motors, and a delay of d samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from hodyn_ros.engine.plain_python import Shapes
+from hodyn_ros.typing import Array
 
 WHOLE = ('joint', 'calls')
 """Names of arrays of whole numbers."""
@@ -22,30 +26,33 @@ class Layout(NamedTuple):
     Attributes
     ----------
     name : str
-    shapes : dict of str to tuple of str
-        Shapes by names: n, m, d+1, n+m or numbers; none for a number, which only Python writes.
+    parts : dict of str to dict of str to tuple of str
+        Shapes of what is constant, of what is remembered from step to step, and of what is not.
     """
 
     name: str
-    shapes: dict[str, tuple[str, ...]]
+    parts: Mapping[str, Shapes]
 
-    def sizes(self, n: int, m: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Shapes of the arrays for the sizes of a robot."""
-        known = {'n': n, 'm': m, 'd+1': d + 1, 'n+m': n + m}
-        return {
-            key: tuple(known[x] if x in known else int(x) for x in shape)
-            for key, shape in self.shapes.items()
-        }
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of all parts."""
+        return {key: shape for part in self.parts.values() for key, shape in part.items()}
 
 
-def layout(name: str, text: str) -> Layout:
-    """Layout from ``name: shape`` with commas between them."""
+def shapes_of(text: str) -> Shapes:
+    """Shapes from ``name: shape`` with commas between them."""
     pairs = (item.split(':') for item in text.split(','))
-    return Layout(name, {key.strip(): tuple(shape.split()) for key, shape in pairs})
+    return {key.strip(): tuple(shape.split()) for key, shape in pairs}
+
+
+def sized(shape: tuple[str, ...], n: int, m: int, d: int) -> tuple[int, ...]:
+    """Shape in numbers for the sizes of a robot."""
+    known = {'n': n, 'm': m, 'd+1': d + 1, 'n+m': n + m}
+    return tuple(known[x] if x in known else int(x) for x in shape)
 
 
 class Record:
-    """Block of memory with named arrays, of zeros at first.
+    """Block of memory with named arrays and numbers, of zeros at first.
 
     Parameters
     ----------
@@ -57,20 +64,34 @@ class Record:
     ----------
     flat : ndarray
         All numbers; the other attributes, by the names of the layout, are parts of it.
+    kept : ndarray
+        Those of the second part.
+    address : int
+        Of the first number.
     """
 
+    n: int
+    m: int
+    d: int
+    flat: Array
+    kept: Array
+    address: int
+    _places: Mapping[str, int] = MappingProxyType({})
+
     def __init__(self, layout: Layout, n: int, m: int, d: int) -> None:
-        self.layout, self.n, self.m, self.d = layout, n, m, d
-        sizes, start = layout.sizes(n, m, d), 0
-        self.flat = np.zeros(sum(map(prod, sizes.values())))
-        self._places = {}
+        sizes = {key: sized(shape, n, m, d) for key, shape in layout.shapes.items()}
+        flat, places, start = np.zeros(sum(map(prod, sizes.values()))), {}, 0
+        own = vars(self)
         for key, shape in sizes.items():
-            part = self.flat[start : start + prod(shape)]
+            part = flat[start : start + prod(shape)]
             part = part.view(np.int64) if key in WHOLE else part
             if shape:
-                vars(self)[key] = part.reshape(shape)
-            self._places[key] = start
+                own[key] = part.reshape(shape)
+            places[key] = start
             start += prod(shape)
+        ends = np.cumsum([sum(prod(sizes[x]) for x in y) for y in layout.parts.values()])
+        own |= {'layout': layout, 'n': n, 'm': m, 'd': d, 'flat': flat, '_places': places}
+        own |= {'kept': flat[ends[0] : ends[1]], 'address': flat.ctypes.data}
 
     def fill(self, values: Mapping[str, Any]) -> None:
         """Write arrays and numbers by their names."""
@@ -80,10 +101,13 @@ class Record:
             target[...] = value
 
     def __getattr__(self, key: str) -> Any:
-        places = self.__dict__.get('_places', {})
-        if key not in places:
-            raise AttributeError(key)
-        return float(self.flat[places[key]])
+        try:
+            return self.flat.item(self._places[key])
+        except KeyError:
+            raise AttributeError(key) from None
+
+    def __setattr__(self, key: str, value: float) -> None:
+        self.flat[self._places[key]] = value
 
     def __deepcopy__(self, memo: Any) -> Record:
         other = Record(self.layout, self.n, self.m, self.d)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.control.kernels import Index, Matrix, Vector
-from hodyn_ros.control.layouts import Robot
+from hodyn_ros.control.layouts import BEYOND_RANGE, MEASURED, Law, Observer
 from hodyn_ros.engine.engine import Engine, unavailable
 from hodyn_ros.engine.requests import KernelRequest
 from hodyn_ros.typing import Array
@@ -40,29 +40,45 @@ def evaluate(row: Index, given: Array, result: Array) -> int:
     return function(*map(int, row[1:]), 1, *arrays)  # type: ignore[no-any-return]
 
 
-def mass_matrix(r: Robot, q: Vector, M: Matrix) -> None:
+def mass_matrix(o: Observer, q: Vector, M: Matrix) -> None:
     """Mass matrix of the links at positions q (n,)."""
-    evaluate(r.calls[MASS], q, M)
+    evaluate(o.calls[MASS], q, M)
 
 
-def efforts_0(r: Robot, motion: Matrix, effort: Vector) -> None:
+def efforts_0(o: Observer, motion: Matrix, effort: Vector) -> None:
     """Efforts (n,) of a motion (3, n)."""
-    evaluate(r.calls[EFFORTS], motion, effort)
+    evaluate(o.calls[EFFORTS], motion, effort)
 
 
-def efforts_2(r: Robot, motion: Matrix, effort: Matrix) -> None:
+def efforts_2(o: Observer, motion: Matrix, effort: Matrix) -> None:
     """Efforts with two derivatives (3, n) of a motion (5, n)."""
-    evaluate(r.calls[EFFORTS_2], motion, effort)
+    evaluate(o.calls[EFFORTS_2], motion, effort)
 
 
-def gravity(r: Robot, q: Vector, effort: Vector) -> None:
+def gravity(o: Observer, q: Vector, effort: Vector) -> None:
     """Weight (n,) at positions q (n,)."""
-    evaluate(r.calls[GRAVITY], q, effort)
+    evaluate(o.calls[GRAVITY], q, effort)
 
 
-def motor_friction(r: Robot, motion: Matrix, effort: Vector) -> None:
+def motor_friction(o: Observer, motion: Matrix, effort: Vector) -> None:
     """Friction (m,) of motors with the velocities in row 1 of a motion (3, m)."""
-    evaluate(r.calls[FRICTION], motion, effort)
+    evaluate(o.calls[FRICTION], motion, effort)
+
+
+def motors_of(o: Observer, c: Law) -> int:
+    """Motion, torque and friction of motors for a wanted motion; zero, or what is wrong."""
+    if o.is_bent:
+        return evaluate(c.calls[MOTORS], o.wanted, o.motion)
+    for k in range(3):
+        o.motion[k] = o.wanted[k] + o.softness * o.effort[k]
+    o.friction[:] = 0.0
+    if o.has_friction:
+        motor_friction(o, o.motion, o.friction)
+    for i in range(o.n):
+        if abs(o.softness[i] * o.effort[0, i]) > o.range[i]:
+            return BEYOND_RANGE
+    o.feed_forward[:] = o.effort[0] + o.inertia * o.motion[2] + o.friction
+    return MEASURED
 
 
 class Calls:

@@ -1,10 +1,9 @@
 """One sample of a law: what is measured is believed or not, observed, judged and answered.
 
-`machine_code` compiles these functions and those of `observing`, `holding`, `demands` and
-`kernels`, and `hodyn_ros.codegen` translates the same text to C99. Their
-arguments are records, see `layouts`: robot and observer (r), what the observer remembers (o), a
-law (t), what it remembers (c), arguments and results (w). Source of the equations: `observer`,
-`guards`, `tracking` and `interaction`.
+`machine_code` compiles these functions and those of the modules in `_BEFORE`, and
+`hodyn_ros.codegen` translates the same text to C99. Their arguments are records, see `layouts`: an
+observer with its robot (o) and a law (c). Source of the equations: `observer`, `guards`,
+`tracking` and `interaction`.
 """
 
 from __future__ import annotations
@@ -17,50 +16,49 @@ from collections.abc import Callable
 from functools import cache, partial
 from math import isfinite, pi
 
-from hodyn_ros.control import demands, holding, kernels, layouts, observing, robot_code
-from hodyn_ros.control.demands import (
-    begin,
-    begin_again,
-    follow,
-    release,
+from hodyn_ros.control import (
+    demands,
+    holding,
+    kernels,
+    layouts,
+    observing,
+    robot_code,
+    suspicion,
+    yielding,
 )
+from hodyn_ros.control.demands import begin, begin_again, follow, release
 from hodyn_ros.control.holding import (
+    MOST_GATED,
+    hold_found,
     hold_here,
     stay,
     stop,
     unready,
 )
-from hodyn_ros.control.kernels import (
-    Matrix,
-    outside,
-)
 from hodyn_ros.control.layouts import (
     ASKED,
     BEYOND_RANGE,
+    BRIDGED,
     ENCODER_STANDS,
     EXTERNAL_TORQUE,
     FOLLOWS,
     GAP,
+    HELD,
     IMPLAUSIBLE,
+    LAW,
     MEASURED,
     MEASUREMENTS,
     NOT_FINITE,
-    RECORDS,
+    OBSERVER,
     REPEATED,
     SATURATION,
     SILENCE,
     SPRING_RANGE,
-    Design,
-    Memory,
-    Observed,
-    Robot,
-    Work,
+    Law,
+    Observer,
 )
 from hodyn_ros.control.observing import (
-    CONTRADICTION,
     MOST_FOUND,
-    MOST_GATED,
-    OVERLOAD,
     forget,
     is_finite,
     look_ahead,
@@ -68,84 +66,52 @@ from hodyn_ros.control.observing import (
     receive,
     springs_at,
     take,
-    watched,
 )
 from hodyn_ros.control.records import WHOLE
+from hodyn_ros.control.suspicion import watch
 from hodyn_ros.engine.engine import compiling, unavailable
+from hodyn_ros.engine.plain_python import Fields
 
 STEP, RECEIVE, STOP, BEGIN, UNREADY, RELEASE, PUSH = range(7)
 """What `do` does."""
+# What the first measurement may be: torque of a spring, and difference to that of a sensor, by the
+# torque limit of the motors.
+OVERLOAD, CONTRADICTION = 2.0, 0.25
 _PYTHON = ('machine_code', 'source_of_steps', 'numbers_of_steps')
-_BEFORE = observing, holding, demands
+_BEFORE = kernels, robot_code, suspicion, observing, holding, yielding, demands
 
 
-# --- Judgement --------------------------------------------------------------------------------
+# --- The measurement ----------------------------------------------------------------------------
 
 
-def is_plausible(r: Robot, o: Observed, t: Design) -> int:
+def is_plausible(o: Observer, c: Law) -> int:
     """Whether positions may be those of the robot, by limits and by torques of springs."""
-    for i in range(r.n):
-        if o.q[i] < t.lower[i] or o.q[i] > t.upper[i]:
+    for i in range(o.n):
+        if o.q[i] < c.lower[i] or o.q[i] > c.upper[i]:
             return 0
-        if abs(o.deflected[i]) > OVERLOAD * t.joint_limit[i]:
+        if abs(o.deflected[i]) > OVERLOAD * c.joint_limit[i]:
             return 0
     return 1
 
 
-def agrees(r: Robot, o: Observed, t: Design) -> int:
+def agrees(o: Observer, c: Law) -> int:
     """Whether torque sensors agree with the deflections of the springs."""
-    for i in range(r.n):
-        if abs(o.deflected[i] - o.torque[1, i]) > CONTRADICTION * t.joint_limit[i]:
+    for i in range(o.n):
+        if abs(o.deflected[i] - o.torque[1, i]) > CONTRADICTION * c.joint_limit[i]:
             return 0
     return 1
 
 
-def judge(
-    r: Robot,
-    o: Observed,
-    t: Design,
-    c: Memory,
-    w: Work,
-    reason: int,
-    culprit: int,
-) -> None:
-    """Stop a robot whose measurements are not true or missing, or that is out of bounds."""
-    n: int = r.n
-    for i in range(n):
-        w.checked[0, i], w.checked[1, i] = o.links[0, i], o.links[1, i]
-        w.checked[2, i], w.checked[3, i], w.checked[4, i] = 0.0, o.links[3, i], 0.0
-        if c.departed[0] > 0.0:
-            wanted = 0.0
-            for done in range(5):
-                k: int = 4 - done
-                late = t.lead / (k + 1.0) * wanted
-                wanted = w.desired[k, i] - c.distance[k, i] - late
-            w.checked[2, i] = wanted - o.links[0, i]
-    for i in range(r.m):
-        w.checked[4, r.joint[i]] += r.turns[i] * o.motors[3, i]
-    for done in range(r.m):
-        last: int = r.m - 1 - done
-        if o.doubted[last] > 0.0:
-            reason = ENCODER_STANDS
-            culprit = last
-    found: int = outside(5, n, t.lowest, t.highest, w.checked)
-    c.beyond[0] += 1.0
-    if found == 0:
-        c.beyond[0] = 0.0
-    if reason == FOLLOWS and c.limited_for[0] > t.saturation_time:
-        reason = SATURATION
-        w.limited_for[0] = c.limited_for[0]
-    if reason == FOLLOWS and c.beyond[0] >= t.violation_samples:
-        reason = 1 + (found - 1) // n
-        culprit = found - 1 - (reason - 1) * n
-    if reason != FOLLOWS:
-        touches = 0.0
-        if reason == EXTERNAL_TORQUE:
-            touches = 1.0
-        stop(r, o, t, c, w, reason, culprit, t.floats[reason], touches)
-
-
-# --- The sample ---------------------------------------------------------------------------------
+def accept(o: Observer, c: Law) -> int:
+    """Take a first measurement, if it may be one; zero, or what is wrong."""
+    if o.is_new and o.samples:
+        if not is_plausible(o, c):
+            return IMPLAUSIBLE
+        if o.has_sensors and not agrees(o, c):
+            return IMPLAUSIBLE
+        if c.reason != FOLLOWS:  # it is held where it is found
+            hold_here(o, c, o.acting, 0.0)
+    return MEASURED
 
 
 def possible(speed: float, most: float) -> float:
@@ -159,154 +125,223 @@ def possible(speed: float, most: float) -> float:
     return 0.0
 
 
-def bound_speeds(r: Robot, t: Design, w: Work) -> None:
+def bound_speeds(o: Observer, c: Law) -> None:
     """Clip measured speeds, which a first sample believes, to what guards allow; NaN: at rest."""
-    for i in range(r.n):
-        w.qd[i] = possible(w.qd[i], t.too_fast[i])
-    for i in range(r.m):
-        w.thetad[i] = possible(w.thetad[i], t.too_fast[r.joint[i]])
+    for i in range(o.n):
+        o.qd[i] = possible(o.qd[i], c.too_fast[i])
+    for i in range(o.m):
+        o.thetad[i] = possible(o.thetad[i], c.too_fast[o.joint[i]])
 
 
-def slipped(r: Robot, o: Observed) -> int:
+def measure(o: Observer, c: Law, elapsed: float) -> int:
+    """Take a measurement, a time after the one before; zero, or why it is none."""
+    if o.running and not elapsed > 0.0:
+        return REPEATED
+    if not o.running and (not is_finite(o.n, o.qd) or not is_finite(o.m, o.thetad)):
+        return NOT_FINITE
+    o.gap = 0.0
+    if c.guarded and o.running and elapsed > c.max_gap:
+        o.gap = elapsed
+        forget(o)
+    bound_speeds(o, c)
+    failed: int = receive(o, elapsed)
+    if failed:
+        return failed
+    return accept(o, c)
+
+
+# --- Judgement --------------------------------------------------------------------------------
+
+
+def is_repeated(o: Observer, c: Law) -> int:
+    """Whether a measurement is that of before, though not for so long that it stops the robot."""
+    c.repeated += 1.0
+    if o.samples:
+        c.repeated = 0.0
+    elif c.repeated < MOST_GATED or not c.guarded:
+        return 1
+    else:
+        c.repeated, c.runaway = 0.0, SILENCE
+        stop(o, c, SILENCE, -1, 0.0, 0.0)
+    return 0
+
+
+def moves(o: Observer) -> int:
+    """Whether something is wanted but rest."""
+    for k in range(1, 5):
+        for i in range(o.n):
+            if o.desired[k, i] != 0.0:
+                return 1
+    return 0
+
+
+def after_gap(o: Observer, c: Law, moved: float) -> int:
+    """Begin anew after a gap, with which a robot that was to move is stopped: the reason."""
+    if c.guarded and o.passed > MOST_FOUND:
+        o.gap = o.passed * o.T
+    if o.gap > 0.0:
+        begin(o, c, 0.0)
+        if moved or c.moved:
+            return GAP
+    return FOLLOWS
+
+
+def slipped(o: Observer) -> int:
     """First of the positions of links and motors that could not be true for long; -1: none."""
-    n: int = r.n
+    n: int = o.n
     for i in range(n):
         if o.since[i] >= MOST_GATED:
             return i
-    for i in range(r.m):
+    for i in range(o.m):
         if o.motor_since[i] >= MOST_GATED:
             return n + i
     return -1
 
 
-def believe(r: Robot, o: Observed, t: Design, w: Work) -> int:
+def believe(o: Observer, c: Law) -> int:
     """Take positions that could not be true for those of a robot at rest, if they may be."""
-    if is_finite(r.n, w.new_q) == 0 or is_finite(r.m, w.new_theta) == 0:
+    if not is_finite(o.n, o.new_q) or not is_finite(o.m, o.new_theta):
         return MEASURED
-    for i in range(r.n):
-        o.q[i] = w.new_q[i]
-    for i in range(r.m):
-        o.theta[i] = w.new_theta[i]
-    springs_at(r, o, w)
-    if is_plausible(r, o, t) == 0:
-        for i in range(r.n):
-            o.q[i] = w.whole_q[i]
-        for i in range(r.m):
-            o.theta[i] = w.whole_theta[i]
-        springs_at(r, o, w)
+    o.q[:] = o.new_q
+    o.theta[:] = o.new_theta
+    springs_at(o)
+    if not is_plausible(o, c):
+        o.q[:] = o.whole_q
+        o.theta[:] = o.whole_theta
+        springs_at(o)
         return MEASURED
-    forget(r, o)
-    failed: int = take(r, o, w, r.T, 0)
-    if failed > 0:
-        return failed
-    return look_ahead(r, o, w)
+    forget(o)
+    failed: int = take(o, o.T, 0)
+    if not failed:
+        failed = look_ahead(o)
+    return failed
 
 
-def regain(r: Robot, o: Observed, t: Design, c: Memory, w: Work, culprit: int) -> None:
+def regain(o: Observer, c: Law, culprit: int) -> None:
     """Hold a stopped robot where it is measured again, or let it give way as before.
 
     What had not come to rest may only have been faster than expected: the reason is as before.
     """
-    if c.stopped_for[0] > t.stop_duration + MOST_GATED * r.T:
-        c.reason[0], c.culprit[0] = MEASUREMENTS, culprit
-        c.floats[0] = max(c.floats[0], t.floats[MEASUREMENTS])
-    if c.answered[0] > 0.0:
-        hold_here(r, o, t, c, w, c.command, 0.0)
-    else:
-        hold_here(r, o, t, c, w, o.acting, 0.0)
+    if c.stopped_for > c.stop_duration + MOST_GATED * o.T:
+        c.reason, c.culprit = MEASUREMENTS, culprit
+        c.gives_way = max(c.gives_way, c.floats[MEASUREMENTS])
+    hold_found(o, c, 0.0)
 
 
-def moves(n: int, desired: Matrix) -> int:
-    """Whether something is wanted but rest."""
-    for k in range(1, 5):
+def check(o: Observer, c: Law) -> int:
+    """Number of the first quantity, from one on, beyond its bounds or NaN; zero: none.
+
+    Rows of `checked` are those of `guards.QUANTITIES`.
+    """
+    n: int = o.n
+    o.checked[0] = o.links[0]
+    o.checked[1] = o.links[1]
+    o.checked[2] = 0.0
+    o.checked[3] = o.links[3]
+    o.checked[4] = 0.0
+    if c.departed:
+        for done in range(5):
+            k: int = 4 - done
+            late = c.lead / (k + 1.0)
+            o.checked[2] = o.desired[k] - c.distance[k] - late * o.checked[2]
+        o.checked[2] -= o.links[0]
+    for i in range(o.m):
+        o.checked[4, o.joint[i]] += o.turns[i] * o.motors[3, i]
+    for row in range(5):
         for i in range(n):
-            if desired[k, i] != 0.0:
-                return 1
+            x = o.checked[row, i]
+            if not (x >= c.lowest[row, i] and x <= c.highest[row, i]):
+                return 1 + row * n + i
     return 0
 
 
-def answer(r: Robot, o: Observed, t: Design, c: Memory, w: Work) -> int:
-    """Torques for what is known of the robot; zero, or why there are none."""
-    if c.reason[0] == FOLLOWS:
-        failed: int = follow(r, o, t, c, w)
-        if failed == BEYOND_RANGE and t.guarded > 0.0:
-            stop(r, o, t, c, w, SPRING_RANGE, -1, 0.0, 0.0)
-        elif failed > 0:
+def judge(o: Observer, c: Law, reason: int, culprit: int) -> None:
+    """Stop a robot whose measurements are not true or missing, or that is out of bounds."""
+    for done in range(o.m):
+        last: int = o.m - 1 - done
+        if o.doubted[last]:
+            reason = ENCODER_STANDS
+            culprit = last
+    found: int = check(o, c)
+    c.beyond += 1.0
+    if found == 0:
+        c.beyond = 0.0
+    if reason == FOLLOWS and c.limited_for > c.saturation_time:
+        reason = SATURATION
+        o.saturated_for = c.limited_for
+    if reason == FOLLOWS and c.beyond >= c.violation_samples:
+        reason = 1 + (found - 1) // o.n
+        culprit = found - 1 - (reason - 1) * o.n
+    if reason != FOLLOWS:
+        touches = 0.0
+        if reason == EXTERNAL_TORQUE:
+            touches = 1.0
+        stop(o, c, reason, culprit, c.floats[reason], touches)
+
+
+def decide(o: Observer, c: Law, reason: int) -> int:
+    """Stop a robot that must not go on, or find again one that has been stopped.
+
+    Zero, or what is wrong with a measurement.
+    """
+    culprit: int = -1
+    if c.guarded or c.reason != FOLLOWS:
+        culprit = slipped(o)
+    if culprit >= 0:
+        reason = MEASUREMENTS
+        o.slipped = culprit
+        failed: int = believe(o, c)
+        if failed:
             return failed
-    if c.reason[0] != FOLLOWS:
-        stay(r, o, t, c, w)
-    c.answered[0] = 1.0
-    for i in range(r.m):
-        c.command[i] = w.torque[i]
+        if culprit >= o.n:
+            culprit -= o.n
+    if c.reason != FOLLOWS:
+        if culprit >= 0 and o.is_new:  # it is held where it is found, or gives way
+            regain(o, c, culprit)
+    elif c.guarded:
+        judge(o, c, reason, culprit)
     return MEASURED
 
 
-def step(r: Robot, o: Observed, t: Design, c: Memory, w: Work, elapsed: float) -> int:
-    """Torques for a measurement, a time after the one before; zero, or why there are none."""
-    n: int = r.n
-    reason: int = FOLLOWS
-    if o.running[0] > 0.0 and not elapsed > 0.0:
-        return REPEATED
-    if o.running[0] == 0.0 and (is_finite(n, w.qd) == 0 or is_finite(r.m, w.thetad) == 0):
-        return NOT_FINITE
-    moved = c.moved[0]
-    c.moved[0], w.gap[0] = moves(n, w.desired), 0.0
-    if t.guarded > 0.0 and o.running[0] > 0.0 and elapsed > t.max_gap:
-        w.gap[0] = elapsed
-        forget(r, o)
-    bound_speeds(r, t, w)
-    failed: int = receive(r, o, w, elapsed)
-    if failed > 0:
-        return failed
-    if o.is_new[0] > 0.0 and o.samples[0] > 0.0:
-        if is_plausible(r, o, t) == 0:
-            return IMPLAUSIBLE
-        if w.has_sensors[0] > 0.0 and agrees(r, o, t) == 0:
-            return IMPLAUSIBLE
-        if c.reason[0] != FOLLOWS:  # it is held where it is found
-            hold_here(r, o, t, c, w, o.acting, 0.0)
-    c.repeated[0] += 1.0
-    if o.samples[0] > 0.0:
-        c.repeated[0] = 0.0
-    elif c.repeated[0] < MOST_GATED or t.guarded == 0.0:
-        return REPEATED
-    else:
-        c.repeated[0], c.runaway[0] = 0.0, SILENCE
-        stop(r, o, t, c, w, SILENCE, -1, 0.0, 0.0)
-    if t.guarded > 0.0 and o.passed[0] > MOST_FOUND:
-        w.gap[0] = o.passed[0] * r.T
-    if w.gap[0] > 0.0:
-        begin(r, o, t, c, 0.0)
-        if moved > 0.0 or c.moved[0] > 0.0:
-            reason = GAP
-    culprit: int = -1
-    if t.guarded > 0.0 or c.reason[0] != FOLLOWS:
-        culprit = slipped(r, o)
-    if culprit >= 0:
-        reason = MEASUREMENTS
-        w.slipped[0] = culprit
-        failed = believe(r, o, t, w)
-        if failed > 0:
+# --- The sample ---------------------------------------------------------------------------------
+
+
+def answer(o: Observer, c: Law) -> int:
+    """Torques for what is known of the robot; zero, or why there are none."""
+    if c.reason == FOLLOWS:
+        failed: int = follow(o, c)
+        if failed == BEYOND_RANGE and c.guarded:
+            stop(o, c, SPRING_RANGE, -1, 0.0, 0.0)
+        elif failed:
             return failed
-        if culprit >= n:
-            culprit -= n
-    if c.reason[0] != FOLLOWS:
-        if culprit >= 0 and o.is_new[0] > 0.0:  # it is held where it is found, or gives way
-            regain(r, o, t, c, w, culprit)
-    elif t.guarded > 0.0:
-        judge(r, o, t, c, w, reason, culprit)
-    return answer(r, o, t, c, w)
+    if c.reason != FOLLOWS:
+        stay(o, c)
+    c.answered = 1.0
+    c.command[:] = o.motor_torque
+    return MEASURED
+
+
+def step(o: Observer, c: Law, elapsed: float) -> int:
+    """Torques for a measurement, a time after the one before; zero, or why there are none."""
+    moved = c.moved
+    failed: int = measure(o, c, elapsed)
+    if failed:
+        return failed
+    c.moved = moves(o)
+    if is_repeated(o, c):
+        return REPEATED
+    failed = decide(o, c, after_gap(o, c, moved))
+    if failed:
+        return failed
+    return answer(o, c)
 
 
 # --- In machine code ----------------------------------------------------------------------------
 
 
 def do(
-    r: Robot,
-    o: Observed,
-    t: Design,
-    c: Memory,
-    w: Work,
+    o: Observer,
+    c: Law,
     what: int,
     elapsed: float,
     floats: float,
@@ -315,21 +350,25 @@ def do(
     """Something of a sample, with its arguments as far as it has them; zero, or what is wrong."""
     status: int = MEASURED
     if what == STEP:
-        status = step(r, o, t, c, w, elapsed)
+        status = step(o, c, elapsed)
     if what == RECEIVE:
-        status = receive(r, o, w, elapsed)
+        status = receive(o, elapsed)
     if what <= RECEIVE and status == MEASURED:
-        watched(r, o, elapsed)
+        watch(o, elapsed)
+        if o.passed > 1.0:
+            status = BRIDGED
+        if what == STEP and c.reason != FOLLOWS:
+            status = HELD
     if what == UNREADY:
-        status = unready(r, o, t, c)
+        status = unready(o, c)
     if what == RELEASE:
-        status = release(r, o, t, c)
+        status = release(o, c)
     if what == STOP:
-        stop(r, o, t, c, w, ASKED, -1, floats, touches)
+        stop(o, c, ASKED, -1, floats, touches)
     if what == BEGIN:
-        begin_again(r, o, t, c, w)
+        begin_again(o, c)
     if what == PUSH:
-        push(r, o, w.torque, w.friction)
+        push(o)
     return status
 
 
@@ -339,16 +378,16 @@ def machine_code() -> Callable[..., int] | None:
     if unavailable():
         return None
     from hodyn_ros.engine.code_cache import LoadedCode
-    from hodyn_ros.engine.compiled_python import Fields, compiled_module
+    from hodyn_ros.engine.compiled_python import compiled_module
 
     source, constants = source_of_steps(), numbers_of_steps()
     names = re.findall(r'^def (\w+)', source, re.MULTILINE)
     names = [name for name in names if name not in ('evaluate', *_PYTHON)]
-    records = {x.name: Fields(x.shapes, WHOLE) for x in RECORDS}
+    records = {x.name: Fields(x.shapes, WHOLE) for x in (OBSERVER, LAW)}
     write = partial(compiled_module, source, names, constants, records)
     with compiling:
         code = LoadedCode((f'{source} {constants} {records}', 0, 0), write)
-    kinds = [ctypes.c_void_p] * 5 + [ctypes.c_int64] + [ctypes.c_double] * 3
+    kinds = [ctypes.c_void_p] * 2 + [ctypes.c_int64] + [ctypes.c_double] * 3
     function = ctypes.PYFUNCTYPE(ctypes.c_int64, *kinds, *[ctypes.c_int64] * 3)(
         code.address
     )
@@ -358,13 +397,13 @@ def machine_code() -> Callable[..., int] | None:
 
 def source_of_steps() -> str:
     """Text of all functions of a step; those that others call come first."""
-    modules = kernels, robot_code, *_BEFORE, sys.modules[__name__]
+    modules = *_BEFORE, sys.modules[__name__]
     return '\n'.join(inspect.getsource(module) for module in modules)
 
 
 def numbers_of_steps() -> dict[str, float]:
     """Constants by the names that these functions have for them."""
-    modules = layouts, robot_code, *_BEFORE, sys.modules[__name__]
+    modules = layouts, *_BEFORE, sys.modules[__name__]
     known = {'pi': pi}
     for module in modules:
         known |= {

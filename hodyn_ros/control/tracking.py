@@ -65,12 +65,12 @@ class TrackingController(ControllerWithMargins):
 
     def __init__(self, actuators: Actuators, sample_period: float, **options: Any) -> None:
         super().__init__(actuators, sample_period, **options)
-        self.design.fill(
+        self.record.fill(
             {
-                'approach_speed': 0.5 * self.design.speed,
+                'approach_speed': 0.5 * self.record.speed,
                 'approach_torque': 1.0 / 3.0,
                 'fastest': 0.5 * self.bandwidth,
-                'arrived': 1e-9,
+                'arrived_at': 1e-9,
             }
         )
         self.begin()

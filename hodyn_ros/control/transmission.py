@@ -7,8 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.drives import RigidDrive, SeriesElastic, VariableStiffness
-from hodyn_ros.errors import DeflectionError
+from hodyn_ros.actuators.drives import (
+    RigidDrive,
+    SeriesElastic,
+    VariableStiffness,
+    of_joint,
+)
 from hodyn_ros.typing import Array
 
 
@@ -53,12 +57,14 @@ class Transmission:
     inertia : ndarray, shape (m,)
     joint_inertia : ndarray, shape (n,)
         Of the motors that turn with each joint.
-    share : ndarray, shape (m,)
+    part : ndarray, shape (m,)
         Of a motor in the inertia of its joint; zero where it does not turn with it.
     damping : ndarray, shape (n,)
         Of the dampers beside the springs [N m s/rad] or [N s/m].
     is_single : ndarray of bool, shape (n,)
         Which joints are series elastic.
+    line : ndarray, shape (n,)
+        Stiffness of the springs that are lines; else zero [N m/rad] or [N/m].
     is_linear : bool
         Whether all springs are lines.
     rigid, rigid_motors : ndarray of int
@@ -67,6 +73,7 @@ class Transmission:
 
     def __init__(self, actuators: Actuators) -> None:
         arrays, kinds = actuators.arrays, [item.actuator for item in actuators.driven]
+        self._model = actuators.model
         self.joint, self.inertia = arrays.joint_of_motor, arrays.inertia
         self.is_single = np.array([isinstance(kind, SeriesElastic) for kind in kinds])
         is_rigid = np.array([isinstance(kind, RigidDrive) for kind in kinds])
@@ -76,14 +83,14 @@ class Transmission:
         moved = self.turns * self.inertia
         self.joint_inertia = np.bincount(self.joint, moved, len(kinds))
         with np.errstate(invalid='ignore'):
-            self.share = np.where(
+            self.part = np.where(
                 moved > 0.0, moved / self.joint_inertia[self.joint], self.turns
             )
-        self.damping, self.is_damped = arrays.damping, bool(arrays.damping.any())
+        self.damping = arrays.damping
         self.rigid = np.flatnonzero(is_rigid)
         self.rigid_motors = np.flatnonzero(is_rigid[self.joint])
         is_line = np.isfinite(arrays.stiffness)
-        self._stiffness = np.where(is_line, arrays.stiffness, 0.0)
+        self.line = np.where(is_line, arrays.stiffness, 0.0)
         others = np.flatnonzero(~is_line & ~is_rigid).tolist()
         self._others = [actuators.driven[j] for j in others]
         self.is_linear = not self._others
@@ -127,7 +134,7 @@ class Transmission:
         DeflectionError
             If a spring that is no line is outside of its range.
         """
-        joint, line = self.joint, self._stiffness
+        joint, line = self.joint, self.line
         if self.is_linear:  # and has one motor for each joint
             load = line * (theta - q)
             return Springs(load, line, load, line)
@@ -136,7 +143,7 @@ class Transmission:
         torque, stiffness = self.by_joint(load).copy(), line.copy()
         for item in self._others:
             j, own, actuator = item.joint, item.motors, item.actuator
-            try:
+            with of_joint(self._model, j):
                 if isinstance(actuator, VariableStiffness):
                     elastic = actuator.elastic(q[j : j + 1], theta[own, None])
                     torque[j], stiffness[j] = elastic.effort[0], elastic.stiffness[0]
@@ -148,10 +155,6 @@ class Transmission:
                     actuator.spring.check(deflection)  # type: ignore[attr-defined]
                     values = actuator.spring.derivatives(deflection[0], 1)  # type: ignore[attr-defined]
                     torque[j], stiffness[j] = load[own], rate[own] = values
-            except DeflectionError as error:
-                raise DeflectionError(
-                    f'Joint {item.name!r}: {error}', joint=item.name
-                ) from None
         return Springs(torque, stiffness, load, rate)
 
     def resonances(self, mass: Array, stiffness: Array) -> Array:

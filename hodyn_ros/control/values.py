@@ -84,6 +84,22 @@ def middle_of_range(model: RobotModel) -> Array:
     return np.where(np.isfinite(middle), middle, 0.0)
 
 
+def fastest(model: RobotModel) -> Array:
+    """Largest speeds of the joints; a limit of zero is none.
+
+    Parameters
+    ----------
+    model : RobotModel
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        [rad/s] or [m/s]; infinite where there is no limit.
+    """
+    velocity = model.limits.velocity
+    return np.where(velocity > 0.0, velocity, np.inf)
+
+
 def shifted(motion: Array, time: float) -> Array:
     """Motion some time later, by its Taylor polynomial.
 

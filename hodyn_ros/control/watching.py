@@ -53,7 +53,7 @@ class DelaySeen(NamedTuple):
 
 
 class LoopWatch:
-    """Delay of the loop of an observer, from what `step.watched` has gathered.
+    """Delay of the loop of an observer, from what `suspicion.watch` has gathered.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class LoopWatch:
 
     def forget(self) -> None:
         """Forget what has been seen, as of motors that did not get their torques."""
-        self._memory.settling[:] = self._memory.seen[:] = self._memory.sums[:] = 0.0
+        self._memory.fill({'settling': 0.0, 'seen': 0.0, 'sums': 0.0})
         self._later = 0.0, np.inf
 
     def delay(self, told: int) -> DelaySeen:
@@ -89,8 +89,8 @@ class LoopWatch:
         DelaySeen
             Anew after 0.1 s, otherwise as before.
         """
-        if self._memory.seen[0] >= self._again:
-            self._memory.seen[0] = 0.0
+        if self._memory.seen >= self._again:
+            self._memory.seen = 0.0
             self._later = self._explained()
         later, deviation = self._later
         return DelaySeen((told + later) * self._T, deviation * self._T)
@@ -144,7 +144,7 @@ class LoopWatch:
             On a delay that three looks agree on; empty if there is none.
         """
         T, seen = self._T, self.delay(told)
-        if self._memory.settling[0] <= 1.0:
+        if self._memory.settling <= 1.0:
             self._looks = []
         later = seen.delay / T - told
         # Where joints slip and stick at first, delays seem to come and go.

@@ -7,21 +7,27 @@ Variables have the type of their first value. Calls are those of functions of th
 `Program`, its address and its first two arguments of `llvm_lanes.EVALUATE`, for one block.
 
 Arrays with two indices have rows of the length n (Matrix) or m (MotorMatrix), variables of the
-function. Records are blocks of such arrays, by their names, for sizes n, m and d that all
-functions with records share. `and` and `or` look at both sides. `codegen.translation` writes C of
-the same.
+function. Records are blocks of numbers and such arrays, by their names, for sizes n, m and d that
+all functions with records share; `record.array[:] = ...` and `record.array[row] = ...` write whole
+arrays and rows, element by element as NumPy does, from such of the same shape. `and` and `or` look
+at both sides. `codegen.translation` writes C of the same.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from itertools import product, takewhile
+from math import prod
+from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
 from hodyn_ros.engine.llvm_lanes import DOUBLE, DOUBLES, ENTRY, EVALUATE, INTEGER, INTEGERS
+from hodyn_ros.engine.plain_python import Fields, shape_of
 
 _TYPES = {'int': INTEGER, 'float': DOUBLE, 'Vector': DOUBLES, 'Index': INTEGERS}
 _TYPES |= {'Matrix': DOUBLES, 'MotorMatrix': DOUBLES, 'None': ir.VoidType()}
@@ -93,21 +99,6 @@ def compiled_module(
     return found
 
 
-class Fields(NamedTuple):
-    """Arrays of a record, one behind the other.
-
-    Attributes
-    ----------
-    shapes : dict of str to tuple of str
-        Sizes n, m, d+1, n+m or numbers; none for a single number.
-    whole : tuple of str
-        Names of arrays of whole numbers.
-    """
-
-    shapes: dict[str, tuple[str, ...]]
-    whole: tuple[str, ...]
-
-
 class _Writer:
     """Writer of one function."""
 
@@ -122,9 +113,17 @@ class _Writer:
         self._builder = ir.IRBuilder(function.append_basic_block())
         self._function, self._known, self._constants = function, known, constants
         self._variables: dict[str, ir.Value] = {}
+        # Element of arrays that is computed, and how many indices they have.
+        self._at: ir.Value | None = None
+        self._rank = 0
         self._kinds = {x.arg: ast.unparse(x.annotation) for x in node.args.args}
         self._records = {
             x: records[kind] for x, kind in self._kinds.items() if kind in records
+        }
+        self._shapes = {
+            f'{record}.{name}': shape
+            for record, fields in self._records.items()
+            for name, shape in fields.shapes.items()
         }
         for name, value in zip(
             [*self._kinds, *(f'size {x}' for x in _SIZES)], function.args
@@ -163,23 +162,9 @@ class _Writer:
                 self._value(call)
             case ast.Return(None):
                 builder.ret_void()
-            case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
-                self._store(name, self._value(value))
-            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
-                for target, value in zip(targets, values):
-                    self._statement(ast.Assign([target], value, lineno=0))
             case ast.Return(ast.expr() as value):
                 kind = self._function.function_type.return_type
                 builder.ret(self._as(self._value(value), kind))
-            case ast.Assign([ast.Name(name)], value):
-                self._store(name, self._value(value))
-            case ast.Assign([ast.Subscript() as element], value):
-                place = self._place(element)
-                builder.store(self._as(self._value(value), place.type.pointee), place)
-            case ast.AugAssign(target, operation, value):
-                before = ast.parse(ast.unparse(target), mode='eval').body
-                whole = ast.BinOp(before, operation, value)
-                self._statement(ast.Assign([target], whole, lineno=0))
             case ast.If(test, body, others):
                 with builder.if_else(self._truth(test)) as (then, otherwise):
                     with then:
@@ -190,38 +175,86 @@ class _Writer:
                     builder.unreachable()
             case ast.For(ast.Name(i), ast.Call(ast.Name('range'), [*first, end]), body, []):
                 start = self._value(*first) if first else ir.Constant(INTEGER, 0)
-                self._store(i, start)
-                limit = self._value(end)
-                step = ast.parse(f'{i} += 1').body
-                self._while(
-                    lambda: self._compared('<', self._load(i), limit), [*body, *step]
-                )
+                self._count(i, start, self._value(end), lambda: self._block(body))
             case ast.While(test, body, []):
-                self._while(lambda: self._truth(test), body)
+                self._while(lambda: self._truth(test), lambda: self._block(body))
+            case _:
+                self._assignment(node)
+
+    def _assignment(self, node: ast.stmt) -> None:
+        match node:
+            case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
+                self._store(name, self._value(value))
+            case ast.Assign([ast.Name(name)], value):
+                self._store(name, self._value(value))
+            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
+                for target, value in zip(targets, values):
+                    self._assignment(ast.Assign([target], value, lineno=0))
+            case ast.Assign([ast.Subscript() as target], value) if shape_of(
+                self._shapes, target
+            ):
+                self._fill(target, value)
+            case ast.Assign([ast.Subscript() | ast.Attribute() as target], value):
+                place = self._place(target)
+                stored = self._as(self._value(value), place.type.pointee)
+                self._builder.store(stored, place)
+            case ast.AugAssign(target, operation, value):
+                before = ast.parse(ast.unparse(target), mode='eval').body
+                whole = ast.BinOp(before, operation, value)
+                self._assignment(ast.Assign([target], whole, lineno=0))
             case _:
                 raise NotImplementedError(f'{ast.unparse(node)!r} is not compiled.')
+
+    def _fill(self, target: ast.Subscript, value: ast.expr) -> None:
+        """Write an array, element by element."""
+        builder, place = self._builder, self._value(target)
+
+        def write() -> None:
+            at = self._at = self._load('at ')
+            number = self._as(self._value(value), DOUBLE)
+            self._at = None
+            builder.store(number, builder.gep(place, [at]))
+
+        shape = shape_of(self._shapes, target)
+        self._rank, size = len(shape), self._size([shape])
+        self._count('at ', ir.Constant(INTEGER, 0), size, write)
 
     def _left_by_return(self, statements: Sequence[ast.stmt]) -> bool:
         return bool(statements) and isinstance(statements[-1], ast.Return)
 
-    def _while(self, test: Any, body: Sequence[ast.stmt]) -> None:
+    def _count(
+        self, name: str, start: ir.Value, end: ir.Value, body: Callable[[], None]
+    ) -> None:
+        """Do something for whole numbers from the start to before the end."""
+
+        def once() -> None:
+            body()
+            self._store(name, self._builder.add(self._load(name), ir.Constant(INTEGER, 1)))
+
+        self._store(name, start)
+        self._while(lambda: self._compared('<', self._load(name), end), once)
+
+    def _while(self, test: Callable[[], ir.Value], body: Callable[[], None]) -> None:
         builder = self._builder
         head, inside, behind = (builder.append_basic_block() for _ in range(3))
         builder.branch(head)
         builder.position_at_end(head)
         builder.cbranch(test(), inside, behind)
         builder.position_at_end(inside)
-        self._block(body)
+        body()
         builder.branch(head)
         builder.position_at_end(behind)
 
     def _load(self, name: str) -> ir.Value:
         return self._builder.load(self._variables[name])
 
-    def _place(self, node: ast.Subscript) -> ir.Value:
-        """Address of an element, of where a slice begins, or of a row."""
-        index = node.slice.lower if isinstance(node.slice, ast.Slice) else node.slice
-        assert index is not None
+    def _place(self, node: ast.Subscript | ast.Attribute) -> ir.Value:
+        """Address of an element or number, of where a slice begins, or of a row."""
+        if isinstance(node, ast.Attribute):
+            return self._field(node)
+        index = node.slice
+        if isinstance(index, ast.Slice):
+            index = index.lower or ast.Constant(0)
         indices = index.elts if isinstance(index, ast.Tuple) else [index]
         row, *column = map(self._value, indices)
         columns = self._columns(node.value)
@@ -233,89 +266,94 @@ class _Writer:
 
     def _columns(self, node: ast.expr) -> ir.Value | None:
         """Length of the rows of an array; None if it has one index."""
-        match node:
-            case ast.Name(name) if self._kinds.get(name) in _COLUMNS:
-                columns = _COLUMNS[self._kinds[name]]
-                own = columns if columns in self._variables else f'size {columns}'
-                return self._load(own)
-            case ast.Attribute(ast.Name(record), field) if record in self._records:
-                shape = self._records[record].shapes[field]
-                return self._size(shape[-1:]) if len(shape) > 1 else None
-        return None
+        if isinstance(node, ast.Name) and self._kinds.get(node.id) in _COLUMNS:
+            columns = _COLUMNS[self._kinds[node.id]]
+            return self._load(columns if columns in self._variables else f'size {columns}')
+        shape = shape_of(self._shapes, node)
+        return self._size([shape[1:]]) if len(shape) > 1 else None
 
-    def _size(self, shape: Sequence[str]) -> ir.Value:
-        """Number of elements of a shape."""
-        size = ir.Constant(INTEGER, 1)
-        for text in shape:
-            parts = [
-                self._load(f'size {x}') if x in _SIZES else ir.Constant(INTEGER, int(x))
-                for x in text.split('+')
-            ]
-            total = parts[0]
-            for part in parts[1:]:
-                total = self._builder.add(total, part)
-            size = self._builder.mul(size, total)
-        return size
+    def _size(self, shapes: Iterable[tuple[str, ...]]) -> ir.Value:
+        """Number of elements of arrays together: a polynomial of n, m and d."""
+        terms = Counter[str]()
+        for shape in shapes:
+            for factors in product(*(x.split('+') for x in shape)):
+                numbers = [int(x) for x in factors if x not in _SIZES]
+                terms[''.join(sorted(x for x in factors if x in _SIZES))] += prod(numbers)
+        total = ir.Constant(INTEGER, 0)
+        for sizes, count in terms.items():
+            part = ir.Constant(INTEGER, count)
+            for x in sizes:
+                part = self._builder.mul(part, self._load(f'size {x}'))
+            total = self._builder.add(total, part)
+        return total
 
-    def _field(self, record: str, field: str) -> ir.Value:
-        """Array, or number, of a record."""
+    def _field(self, node: ast.Attribute) -> ir.Value:
+        """Address of an array or number of a record."""
+        record = ast.unparse(node.value)
         shapes, whole = self._records[record]
-        offset = ir.Constant(INTEGER, 0)
-        for name, shape in shapes.items():
-            if name == field:
-                break
-            offset = self._builder.add(offset, self._size(shape))
+        before = takewhile(lambda name: name != node.attr, shapes)
+        offset = self._size(shapes[name] for name in before)
         place = self._builder.gep(self._load(record), [offset])
-        if field in whole:
-            return self._builder.bitcast(place, INTEGERS)
-        return place if shapes[field] else self._builder.load(place)
+        return self._builder.bitcast(place, INTEGERS) if node.attr in whole else place
 
     def _truth(self, node: ast.expr) -> ir.Value:
         """Whether a condition holds, or a number is not zero."""
         value = self._value(node)
-        if value.type == DOUBLE:
-            return self._builder.fcmp_unordered('!=', value, ir.Constant(DOUBLE, 0.0))
+        if value.type in (DOUBLE, INTEGER):
+            return self._compared('!=', value, ir.Constant(value.type, 0))
         return value
 
     def _value(self, node: ast.expr) -> ir.Value:
-        builder = self._builder
+        if self._at is not None and (shape := shape_of(self._shapes, node)):
+            if len(shape) != self._rank:
+                raise NotImplementedError(f'{ast.unparse(node)!r} has another shape.')
+            at, self._at = self._at, None
+            place = self._builder.gep(self._value(node), [at])
+            self._at = at
+            return self._builder.load(place)
+        return self._whole(node)
+
+    def _whole(self, node: ast.expr) -> ir.Value:
+        """Number, or address of an array."""
         match node:
             case ast.Constant(int() | float() as number):
-                kind = INTEGER if isinstance(number, int) else DOUBLE
-                return ir.Constant(kind, number)
+                return ir.Constant(INTEGER if isinstance(number, int) else DOUBLE, number)
             case ast.Name(name) if name in self._variables:
                 return self._load(name)
             case ast.Name(name) if name in self._constants:
                 return self._value(ast.Constant(self._constants[name]))
-            case ast.UnaryOp(ast.USub(), operand):
-                value = self._value(operand)
-                return builder.fneg(value) if value.type == DOUBLE else builder.neg(value)
-            case ast.BinOp(left, operation, right):
-                return self._combined(operation, self._value(left), self._value(right))
-            case ast.Compare(left, [operation], [right]):
-                sign = _COMPARED[type(operation)]
-                return self._compared(sign, self._value(left), self._value(right))
-            case ast.Attribute(ast.Name(record), size) if size in _SIZES:
+            case ast.Attribute(ast.Name(), size) if size in _SIZES:
                 return self._load(f'size {size}')
-            case ast.Attribute(ast.Name(record), field) if record in self._records:
-                return self._field(record, field)
+            case ast.Attribute(ast.Name(record)) if record in self._records:
+                place = self._field(node)
+                return place if shape_of(self._shapes, node) else self._builder.load(place)
             case ast.Subscript(array, index):
                 is_row = self._columns(array) is not None
                 is_row = is_row and not isinstance(index, ast.Tuple)
                 place = self._place(node)
                 is_array = is_row or isinstance(index, ast.Slice)
-                return place if is_array else builder.load(place)
-            case ast.UnaryOp(ast.Not(), operand):
-                return builder.not_(self._truth(operand))
-            case ast.BoolOp(operation, values):
-                truths = [self._truth(value) for value in values]
-                both = builder.and_ if isinstance(operation, ast.And) else builder.or_
-                found = truths[0]
-                for truth in truths[1:]:
-                    found = both(found, truth)
-                return found
+                return place if is_array else self._builder.load(place)
             case ast.Call(ast.Name(name), arguments):
                 return self._called(name, [self._value(item) for item in arguments])
+        return self._operation(node)
+
+    def _operation(self, node: ast.expr) -> ir.Value:
+        """Value of operators on others."""
+        builder = self._builder
+        match node:
+            case ast.UnaryOp(ast.USub(), operand):
+                value = self._value(operand)
+                return builder.fneg(value) if value.type == DOUBLE else builder.neg(value)
+            case ast.UnaryOp(ast.Not(), operand):
+                return builder.not_(self._truth(operand))
+            case ast.BinOp(left, operation, right):
+                return self._combined(operation, self._value(left), self._value(right))
+            case ast.Compare(left, [sign], [right]):
+                a, b = self._value(left), self._value(right)
+                return self._compared(_COMPARED[type(sign)], a, b)
+            case ast.BoolOp(operation, values):
+                both = builder.and_ if isinstance(operation, ast.And) else builder.or_
+                return reduce(both, map(self._truth, values))
         raise NotImplementedError(f'{ast.unparse(node)!r} is not compiled.')
 
     def _combined(self, operation: ast.operator, a: ir.Value, b: ir.Value) -> ir.Value:

@@ -119,7 +119,7 @@ def with_dynamics_in_c(controller, folder):
     calls._awaited.clear()
     for row, name in enumerate(names):
         function = ctypes.cast(library[f'call_{name}'], ctypes.c_void_p)
-        controller.observer.robot.calls[row] = function.value, 0, 0, 0
+        controller.observer.record.calls[row] = function.value, 0, 0, 0
     return library
 
 

@@ -92,6 +92,9 @@ def unused(s: State) -> None:
 def doubled(r: Robot, s: State, k: int) -> None:
     for i in range(r.n):
         s.rows[k, i] = r.factor * s.rows[k - 1, i]
+    s.copy[:] = s.rows
+    s.rows[0] = s.rows[k]
+    s.size[:] = r.factor
 
 def grown(r: Robot, s: State) -> float:
     if r.is_odd:
@@ -102,20 +105,28 @@ def grown(r: Robot, s: State) -> float:
 
 
 def test_records_are_structs_and_what_is_known_is_left_out(tmp_path):
-    shapes = {'Robot': {'factor': ()}, 'State': {'size': ('1',), 'rows': ('2', 'n')}}
+    rows = {'rows': ('2', 'n'), 'copy': ('2', 'n')}
+    shapes = {
+        'Robot': {'ROBOT.': {'factor': ()}},
+        'State': {'{}->': {'size': ('1',)}, '{}->more.': rows},
+    }
     known, elsewhere = {'r.is_odd': False}, {'total': 'sum_of_three'}
     around = Surroundings({}, shapes, ('Robot',), {'n': '3'}, known, elsewhere)
     text = translated(RECORDS, ('grown',), around)
     assert 'unused' not in text and 'const Robot *r' in text
     (tmp_path / 'code.c').write_text(f"""
         typedef struct {{ double factor; }} Robot;
-        typedef struct {{ double size[1], rows[6]; }} State;
+        typedef struct {{ double size[1]; struct {{ double rows[6], copy[6]; }} more; }} State;
+        static const Robot ROBOT = {{2.0}};
         static double sum_of_three(const double *x) {{ return x[0] + x[1] + x[2]; }}
         {text}
         int main(void) {{
-            const Robot robot = {{2.0}};
-            State state = {{{{0.0}}, {{1.0, 2.0, 3.0, 0.0, 0.0, 0.0}}}};
-            return grown(&robot, &state) == 12.0 && state.rows[5] == 6.0 ? 0 : 1;
+            State state = {{{{0.0}}, {{{{1.0, 2.0, 3.0}}, {{0.0}}}}}};
+            const double total = grown(&ROBOT, &state), *row = state.more.rows;
+            const double *copy = state.more.copy;
+            return total == 12.0 && row[0] == 2.0 && row[2] == 6.0 && row[5] == 6.0
+                && copy[0] == 1.0 && copy[2] == 3.0 && copy[5] == 6.0 && state.size[0] == 2.0
+                ? 0 : 1;
         }}
     """)
     run(C_COMPILERS[0], *WARNINGS, '-o', tmp_path / 'code', tmp_path / 'code.c')

@@ -196,7 +196,8 @@ def test_first_speeds_that_cannot_be_are_bounded(panda, kind):
 
         def speeds(robot, bounded=bounded, first=first):
             if robot.k == first:
-                fastest = robot.law.too_fast
+                law = robot.law
+                fastest = (1.0 + law.guards.velocity_margin) * law.model.limits.velocity
                 speed = np.nan_to_num(np.clip(wrong, -fastest, fastest))
                 robot.qd = robot.thetad = speed if bounded else wrong
 

@@ -2,10 +2,13 @@
 
 import importlib
 import re
+import textwrap
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import rclpy
+import yaml
 from support.imports import LAYERS
 from support.ros_harness import next_domain
 from support.scripts import load
@@ -21,6 +24,7 @@ TEXTS = {page: path.read_text(encoding='utf-8') for page, path in PAGES.items()}
 COMMANDS = re.compile(
     r'^\.\. code-block:: (?:bash|console|sh)\n\n((?: {3}.*\n|\n)+)', re.MULTILINE
 )
+DATA = re.compile(r'^\.\. code-block:: (yaml|xml)\n\n((?: {3}.*\n|\n)+)', re.MULTILINE)
 TOCTREE = re.compile(r'^\.\. toctree::\n((?: {3}.*\n|\n)+)', re.MULTILINE)
 DIRECTORIES = 'config|doc|examples|hodyn_msgs|hodyn_ros|launch|test|urdf'
 
@@ -150,6 +154,13 @@ def check_names(page):
         assert page_named(name, page) in PAGES, name
 
 
+def check_data(page):
+    """YAML and XML that are shown can be read."""
+    for kind, block in DATA.findall(TEXTS[page]):
+        text = textwrap.dedent(block)
+        assert yaml.safe_load(text) if kind == 'yaml' else ElementTree.fromstring(text)
+
+
 @pytest.fixture(scope='module')
 def publish_doctree():
     """Docutils, with what stands in for the directives and roles of Sphinx."""
@@ -192,6 +203,7 @@ def publish_doctree():
 def test_what_a_page_names_exists_and_docutils_reads_it(page, publish_doctree):
     check_names(page)
     check_commands(page)
+    check_data(page)
     settings = {'report_level': 5, 'halt_level': 5, 'syntax_highlight': 'none'}
     document = publish_doctree(
         TEXTS[page],

@@ -3,7 +3,7 @@
 
 enum { N = @n@, DELAY = @delay@ };
 typedef @name@_observed Observed;
-typedef @name@_memory Memory;
+typedef @name@_memory Law;
 typedef struct {
 @robot@
 } Robot;
@@ -13,6 +13,10 @@ typedef struct {
 typedef struct {
 @work@
 } Work;
+typedef struct {
+    Observed *memory;
+    Work *work;
+} Observer;
 static const Robot ROBOT = {
 @of_robot@
 };
@@ -24,9 +28,9 @@ static const Design DESIGN = {
 /* What is public of a controller. */
 static void tell(@name@_controller *c)
 {
-    c->gated = (long)c->observed.gated[0];
-    c->reason = (int)c->memory.reason[0];
-    c->joint = (int)c->memory.culprit[0];
+    c->gated = (long)c->observed.gated;
+    c->reason = (int)c->memory.reason;
+    c->joint = (int)c->memory.culprit;
 }
 
 static void copy(double *to, const double *from, int count)
@@ -36,25 +40,27 @@ static void copy(double *to, const double *from, int count)
 
 void @name@_controller_reset(@name@_controller *controller)
 {
+    const Observer observer = {&controller->observed, NULL};
     memset(controller, 0, sizeof(*controller));
     for (int i = 0; i < 2 * N; ++i) controller->observed.least[i] = INFINITY;
-    controller->memory.culprit[0] = -1.0;
-    begin(&ROBOT, &controller->observed, &DESIGN, &controller->memory, 0.0);
+    controller->memory.culprit = -1.0;
+    begin(&observer, &controller->memory, 0.0);
     tell(controller);
 }
 
 void @name@_controller_stop(@name@_controller *controller)
 {
     Work w;
+    const Observer observer = {&controller->observed, &w};
     memset(&w, 0, sizeof(w));
-    stop(&ROBOT, &controller->observed, &DESIGN, &controller->memory, &w, @NAME@_ASKED, -1, 0.0,
-         0.0);
+    stop(&observer, &controller->memory, @NAME@_ASKED, -1, 0.0, 0.0);
     tell(controller);
 }
 
 int @name@_controller_release(@name@_controller *controller)
 {
-    const int why = release(&ROBOT, &controller->observed, &DESIGN, &controller->memory);
+    const Observer observer = {&controller->observed, NULL};
+    const int why = release(&observer, &controller->memory);
     tell(controller);
     return why != 0;
 }
@@ -80,6 +86,7 @@ int @name@_controller_evaluate(
 {
     @name@_controller c = *controller;
     Work w;
+    const Observer observer = {&c.observed, &w};
     int status;
     if (!is_finite(@rows@ * N, desired)) return 1;
     if (spring_torque && !is_finite(N, spring_torque)) return 1;
@@ -90,9 +97,9 @@ int @name@_controller_evaluate(
     copy(w.new_theta, theta, N);
     copy(w.qd, qd, N);
     copy(w.thetad, thetad, N);
-    copy(w.sensed, spring_torque, N);
-    w.has_sensors[0] = spring_torque != NULL;
-    status = step(&ROBOT, &c.observed, &DESIGN, &c.memory, &w, elapsed);
+    copy(w.spring_torque, spring_torque, N);
+    w.has_sensors = spring_torque != NULL;
+    status = step(&observer, &c.memory, elapsed);
     if (status != 0 && status != 5) return status;
     copy(torque, c.observed.acting, N);
     tell(&c);
