@@ -136,7 +136,7 @@ class InteractionController(ControllerWithMargins):
     ) -> None:
         super().__init__(actuators, sample_period, **options)
         if feeds_torque_back is not None:
-            self.feeds_torque_back: bool = feeds_torque_back
+            self.feeds_torque_back = feeds_torque_back
         t, n = self.observer.transmission, self.model.n_joints
         if t.is_variable:
             raise ControlError('A joint has variable stiffness: use TrackingController.')
@@ -157,7 +157,7 @@ class InteractionController(ControllerWithMargins):
         self._check(middle)
         is_asked = self._axes or not t.is_linear
         if self.kind == WEIGHT and self.feeds_torque_back:
-            self.kind: int = SPRINGS
+            self.kind = SPRINGS
         self.record.fill(
             {
                 'kind': self.kind,

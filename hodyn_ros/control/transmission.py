@@ -86,7 +86,7 @@ class Transmission:
             [float(x) for kind in kinds for x in kind.turns_with_joint]
         )
         moved = self.turns * self.inertia
-        self.joint_inertia: Array = np.bincount(self.joint, moved, len(kinds))
+        self.joint_inertia = np.bincount(self.joint, moved, len(kinds))
         with np.errstate(invalid='ignore'):
             self.part = np.where(
                 moved > 0.0, moved / self.joint_inertia[self.joint], self.turns
