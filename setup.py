@@ -133,8 +133,7 @@ setup(
         'cluster': ['dask[distributed]>=2022.1'],
         # Formulas as MathML need this docutils, and with it Python 3.11.
         'doc': ['docutils>=0.22', 'sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
-        # What hodyn_ros is timed against. Not skidy: it brings another package of the name
-        # urdf_parser_py, which replaces the one of ROS.
+        # What hodyn_ros is timed against.
         'bench': [
             'casadi>=3.6',
             'cmeel-eigen>=3.4',

@@ -14,14 +14,14 @@ from benchmarks.timing import NotInstalled
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = {
-    **dict.fromkeys(
-        ('panda', 'chains', 'trees', 'arms', 'formulations'), 'inverse_dynamics'
-    ),
+    **dict.fromkeys(('panda', 'chains', 'trees', 'formulations'), 'inverse_dynamics'),
     **{
         name: name
         for name in (
+            'orders',
             'forward_dynamics',
             'retiming',
+            'jerk_limits',
             'laws',
             'interaction',
             'tracking_cycle',

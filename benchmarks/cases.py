@@ -60,8 +60,8 @@ class Case:
     ----------
     name : str
     urdf : str
-    motion : ndarray, shape (N, 5, n)
-        In model order, C-contiguous.
+    motion : ndarray, shape (N, K, n)
+        In model order, C-contiguous; its efforts have the orders 0 to K - 3.
     checked : int
         How many of the samples, from the first, are compared with the oracle.
     """
@@ -81,9 +81,14 @@ class Case:
         """Number of joints."""
         return int(self.motion.shape[-1])
 
+    @property
+    def order(self) -> int:
+        """Highest derivative of the efforts."""
+        return int(self.motion.shape[1]) - 3
+
     @cached_property
     def reference(self) -> Array:
-        """Efforts and two derivatives of the checked samples, shape (checked, 3, n)."""
+        """Efforts with derivatives of the checked samples, shape (checked, K - 2, n)."""
         efforts: Array = oracles.taylor_rnea(
             self.urdf,
             self.model.joint_names,
@@ -135,25 +140,25 @@ def tree(n: int, samples: int, checked: int = 10) -> Case:
     return _case(f'tree of {n}', _random_model(n, parents), samples, checked)
 
 
-def planar_arm(n: int, samples: int, checked: int = 100) -> Case:
-    """Arm of n links of one length that move in a vertical plane."""
-    pose = np.eye(4)
-    pose[0, 3] = 0.5
-    # The first joint axis is horizontal.
-    first = np.array([[1, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1.0]])
+def flying_arm(samples: int, order: int, checked: int = 10) -> Case:
+    """Random chain of 6 joints on a free body: 12 coordinates, with efforts up to an order.
+
+    The coordinates of the body are three displacements and three turns about z, y and x.
+    """
+    poses, inertias = _random_bodies(12)
+    poses[:6] = np.eye(4)
+    inertias[:5] = [(0.0, np.zeros(3), np.zeros((3, 3)))] * 5
+    axes = np.eye(6)
+    free = axes[[3, 4, 5, 2, 1, 0]]
     model = RobotModel.from_body_screws(
-        X=[[0, 0, 1, 0, 0, 0]] * n,
-        B=[first, *[pose] * (n - 1)],
-        inertias=[(1.0, (0.25, 0, 0), np.diag([0.01, 0.02, 0.025]))] * n,
-        limits=[LIMITS] * n,
-        name=f'planar_{n}',
+        X=[*free, *[axes[2]] * 6], B=poses, inertias=inertias, limits=[LIMITS] * 12
     )
-    return _case(f'planar arm of {n}', model, samples, checked)
+    return _case('flying arm', model, samples, checked, order + 3)
 
 
-def _case(name: str, model: RobotModel, samples: int, checked: int) -> Case:
+def _case(name: str, model: RobotModel, samples: int, checked: int, rows: int = K) -> Case:
     motion = np.random.default_rng(model.n_joints).uniform(
-        -1, 1, (samples, K, model.n_joints)
+        -1, 1, (samples, rows, model.n_joints)
     )
     motion[:, 0] *= np.pi
     return Case(name, to_urdf(model), motion, min(checked, samples))
@@ -161,6 +166,18 @@ def _case(name: str, model: RobotModel, samples: int, checked: int) -> Case:
 
 def _random_model(n: int, parents: range | list[int]) -> RobotModel:
     """Revolute joints about the z axes of the body frames, which Pinocchio computes fastest."""
+    poses, inertias = _random_bodies(n)
+    return RobotModel.from_body_screws(
+        X=[[0, 0, 1, 0, 0, 0]] * n,
+        B=poses,
+        parents=list(parents),
+        inertias=inertias,
+        limits=[LIMITS] * n,
+    )
+
+
+def _random_bodies(n: int) -> tuple[Array, list[tuple[float, Array, Array]]]:
+    """Poses in their parents (n, 4, 4); masses, centres of mass and inertias about these."""
     generator = np.random.default_rng(n)
     poses, inertias = np.tile(np.eye(4), (n, 1, 1)), []
     for i in range(n):
@@ -172,13 +189,7 @@ def _random_model(n: int, parents: range | list[int]) -> RobotModel:
         moments = mass * (spread @ spread.T + 1e-3 * np.eye(3))
         tensor = np.trace(moments) * np.eye(3) - moments
         inertias.append((mass, generator.uniform(-0.2, 0.2, 3), tensor))
-    return RobotModel.from_body_screws(
-        X=[[0, 0, 1, 0, 0, 0]] * n,
-        B=poses,
-        parents=list(parents),
-        inertias=inertias,
-        limits=[LIMITS] * n,
-    )
+    return poses, inertias
 
 
 def _bodies(xml: str, joint_names: tuple[str, ...]) -> list[Body]:

@@ -69,13 +69,6 @@ def library(
     return target
 
 
-def assembly(source: str, flags: Sequence[str] = ()) -> list[str]:
-    """Lines of assembly language that the compiler makes of C code, with `FLAGS` and others."""
-    command = [_compiler('c'), *FLAGS, *flags, '-S', '-x', 'c', '-', '-o', '-']
-    done = subprocess.run(command, input=source, check=True, capture_output=True, text=True)
-    return done.stdout.splitlines()
-
-
 def load(path: Path) -> ctypes.CDLL:
     """Load a library that `library` has built."""
     return ctypes.CDLL(str(path))

@@ -1,4 +1,4 @@
-"""How well parameters are found again: 100 robots whose parameters are known, and what it costs.
+"""How well parameters are found again: 100 robots whose parameters are known.
 
 A Panda is recorded along motions of some twenty seconds each, with encoders that round and noise
 of the torques. Its links are those of Gaz et al. 2019 with mass, extent and place of each body
@@ -8,21 +8,13 @@ test/support/identification_cases.py, which shares no code with hodyn_ros.
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pinocchio
 from numpy.typing import NDArray
 
-from benchmarks.cases import ROOT
 from benchmarks.disturbed_robot import panda
 from benchmarks.tables import Benchmark, Table, in_parallel
 from hodyn_ros import RobotModel, inverse_dynamics
@@ -107,14 +99,12 @@ class Size(NamedTuple):
     """Robots of each kind."""
     motions: int
     """How many of `MOTIONS` are recorded."""
-    minutes: tuple[float, float]
-    """Length of the recording that is timed, and of that for the peer [min]."""
 
 
 SIZES = {
-    'tiny': Size({'rigid': 1, 'elastic': 1}, 1, (0.1, 0.05)),
-    'quick': Size({**dict.fromkeys(KINDS, 10)}, 2, (1.0, 0.5)),
-    'full': Size({**dict.fromkeys(KINDS, 100)}, 2, (10.0, 1.0)),
+    'tiny': Size({'rigid': 1, 'elastic': 1}, 1),
+    'quick': Size({**dict.fromkeys(KINDS, 10)}, 2),
+    'full': Size({**dict.fromkeys(KINDS, 100)}, 2),
 }
 
 
@@ -330,88 +320,12 @@ def table_of_residuals(found: Mapping[str, Sequence[Outcome]]) -> Table:
     return Table('Torques along a motion that was not recorded', header, rows, [note])
 
 
-# --- Time and memory --------------------------------------------------------------------------
-
-
-def by_pinocchio(recording: Samples) -> None:
-    """Least squares by Pinocchio's regressor, row by row, and NumPy."""
-    from scipy.signal import savgol_filter
-
-    q = recording.motion[:, 0]
-    qd, q2d = (savgol_filter(q, 51, 4, k, 1.0 / RATE, axis=0) for k in (1, 2))
-    model = cases.panda()
-    data, count = model.createData(), len(q)
-    X = np.zeros((count, 7, 70 + 21))
-    for i in range(count):
-        X[i, :, :70] = pinocchio.computeJointTorqueRegressor(
-            model, data, q[i], qd[i], q2d[i]
-        )
-    for k, column in enumerate((qd, np.sign(qd), q2d)):
-        X[:, range(7), range(70 + 7 * k, 77 + 7 * k)] = column
-    np.linalg.lstsq(X.reshape(-1, X.shape[2]), np.ravel(recording.effort), rcond=1e-8)
-
-
-def run_child(which: str, file: str) -> dict[str, float]:
-    """Identify from a recording in this process; its time and memory."""
-    recording = samples({**np.load(file), 'names': cases.JOINTS})
-    before, model = peak_memory(), panda()
-    seconds = []
-    for _ in range(1 if which == 'peer' else 2):  # the first time it compiles
-        began = time.perf_counter()
-        if which == 'peer':
-            by_pinocchio(recording)
-        else:
-            identify(model, recording, RIGID)
-        seconds.append(time.perf_counter() - began)
-    found = {'seconds': seconds[-1], 'first': seconds[0]}
-    return {**found, 'before': before, 'peak': peak_memory()}
-
-
-def peak_memory() -> float:
-    """Most memory that this process has had [MB]."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-
-
-def table_of_costs(size: Size) -> Table:
-    """Time and memory of a long recording, beside those of a loop in Python."""
-    rows, robot = [], cases.RigidRobot.random(1)
-    names = {'ours': 'hodyn_ros', 'peer': 'Pinocchio in a loop, lstsq'}
-    for (which, name), minutes in zip(names.items(), size.minutes):
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / 'recording.npz'
-            recording = robot.record(cases.random_motion(5, 60.0 * minutes), SEEN)
-            del recording['names']
-            np.savez(file, **recording)
-            command = [sys.executable, '-m', __name__, which, str(file)]
-            done = subprocess.run(
-                command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-            )
-        found = json.loads(done.stdout)
-        cells = (f'{found[key]:.1f}' for key in ('seconds', 'first'))
-        memory = (f'{found[key]:.0f}' for key in ('before', 'peak'))
-        rows.append([name, f'{minutes:g}', *cells, *memory])
-    note = (
-        'Time and memory of one identification in a process of its own, bodies, armature and '
-        'friction. Pinocchio has its regressor row by row, with derivatives by a Savitzky-Golay '
-        'filter, and keeps all rows; its recording is shorter, since time and memory grow with it.'
-    )
-    header = ['', 'minutes at 1 kHz', 's', 's, first time', 'MB before', 'MB at most']
-    return Table('Time and memory', header, rows, [note])
-
-
 def measure(size: Size) -> list[Table]:
     """Measure everything."""
     found = judge_all(size)
-    return [
-        table_of_parameters(size, found),
-        table_of_residuals(found),
-        table_of_costs(size),
-    ]
+    return [table_of_parameters(size, found), table_of_residuals(found)]
 
 
 BENCHMARKS = {
     'identification': Benchmark('How well parameters are found again', SIZES, measure)
 }
-
-if __name__ == '__main__':
-    print(json.dumps(run_child(*sys.argv[1:])))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import cases, compilation, floor
+from benchmarks import cases, compilation
 from benchmarks.cases import Case
 from benchmarks.peers import (
     casadi_code,
@@ -26,7 +26,6 @@ from benchmarks.peers import (
     mujoco_inverse,
     pinocchio_cpp,
     pinocchio_python,
-    skidy_closed_form,
 )
 from benchmarks.tables import Benchmark, Picture, Table, microseconds, say
 from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
@@ -50,7 +49,7 @@ void loop(size_t samples, const double *motion, double *effort)
 {
   size_t i;
   for (i = 0; i < samples; ++i) {
-    robot_inverse_dynamics_2(motion + i * %d, effort + i * %d);
+    robot_inverse_dynamics_%d(motion + i * %d, effort + i * %d);
   }
 }
 """
@@ -73,7 +72,7 @@ def formulation(algorithm: str, case: Case) -> list[Contestant]:
 
 def batch(case: Case) -> list[Contestant]:
     """Contestant of the public function on the whole batch, as it chooses itself."""
-    case.model.warm_up()
+    case.model.warm_up(case.order)
     return _of_function(
         'hodyn_ros batch', case.motion, lambda: inverse_dynamics(case.model, case.motion)
     )
@@ -93,7 +92,7 @@ def _of_function(
 def from_python(case: Case) -> list[Contestant]:
     """Contestants of the public function for one sample: with a new array, into a given one."""
     model, motion = case.model, case.motion[:SAMPLES_FROM_PYTHON]
-    model.warm_up()
+    model.warm_up(case.order)
     given = np.empty((len(motion), motion.shape[1] - 2, motion.shape[2]))
     samples, pairs = list(motion), list(zip(motion, given))
     latest: list[Array] = []
@@ -107,8 +106,8 @@ def from_python(case: Case) -> list[Contestant]:
 
     name = 'hodyn_ros from Python'
     return [
-        Contestant(name, 2, len(motion), new, lambda: np.array(latest)),
-        Contestant(f'{name}, out=', 2, len(motion), into, lambda: given),
+        Contestant(name, case.order, len(motion), new, lambda: np.array(latest)),
+        Contestant(f'{name}, out=', case.order, len(motion), into, lambda: given),
     ]
 
 
@@ -151,20 +150,22 @@ class Kernel(NamedTuple):
             raise NotInstalled(str(unavailable()))
         if self.form != COMPILED_TREE and case.model.n_bodies > MOST_BODIES:
             raise NotInstalled(f'straight-line code is for up to {MOST_BODIES} bodies')
-        made = engine_of(case.model).prepare(
-            KernelRequest(EFFORTS, 5, form=self.form, single=self.single)
+        (samples, K, n), dtype = (
+            case.motion.shape,
+            np.float32 if self.single else np.float64,
         )
-        assert made is not None
-        dtype = np.float32 if self.single else np.float64
-        motion = case.motion.astype(dtype)
-        efforts = np.empty((len(motion), 3, case.n), dtype)
+        made = engine_of(case.model).prepare(
+            KernelRequest(EFFORTS, K, form=self.form, single=self.single)
+        )
+        if made is None:
+            raise NotInstalled(f'derivatives up to order {K - 3} are not compiled')
+        motion, efforts = case.motion.astype(dtype), np.empty((samples, K - 2, n), dtype)
         options = {} if self.together else {'together': False}
 
         def run() -> None:
             made.evaluate(motion, None, efforts, self.threads, **options)
 
-        samples = len(case.motion)
-        return [Contestant(self.name, 2, samples, run, lambda: efforts, self.threads)]
+        return [Contestant(self.name, K - 3, samples, run, lambda: efforts, self.threads)]
 
 
 def _generated(case: Case) -> str:
@@ -174,36 +175,30 @@ def _generated(case: Case) -> str:
             f'the code for more than {LARGEST_GENERATED} joints takes too long to compile'
         )
     with tempfile.TemporaryDirectory() as folder:
-        generate_code(case.model, folder, language='c', order=(2,), name='robot')
+        generate_code(case.model, folder, language='c', order=(case.order,), name='robot')
         header, source = (
             (Path(folder) / f'robot_dynamics.{suffix}').read_text() for suffix in ('h', 'c')
         )
     return source.replace('#include "robot_dynamics.h"', header)
 
 
-def machine_floor(case: Case) -> list[Contestant]:
-    """Contestant that does the multiplications and additions alone, see `floor`."""
-    function = 'robot_inverse_dynamics_2'
-    return [floor.contestant(_generated(case), function, 2, len(case.motion))]
-
-
 def generated_c(case: Case) -> list[Contestant]:
     """Contestants of the C code that `generate_code` writes: in a C loop, and of many samples."""
-    n, samples, source = case.n, len(case.motion), _generated(case)
-    source += LOOP_OF_GENERATED % (5 * n, 3 * n)
+    (samples, K, n), source = case.motion.shape, _generated(case)
+    source += LOOP_OF_GENERATED % (K - 3, K * n, (K - 2) * n)
     flags = ('-std=c99', '-ffp-contract=fast', '-fno-math-errno', '-lm')
     code = compilation.load(compilation.library(f'generated_{n}', source, 'c', flags))
 
     def contestant(how: str, function: Callable[..., object]) -> Contestant:
-        efforts = np.empty((samples, 3, n))
+        efforts = np.empty((samples, K - 2, n))
         pointers = (ctypes.c_void_p(x.ctypes.data) for x in (case.motion, efforts))
         run = partial(function, ctypes.c_size_t(samples), *pointers)
         name = f'hodyn_ros generated C, {how}'
-        return Contestant(name, 2, samples, run, lambda: efforts)
+        return Contestant(name, K - 3, samples, run, lambda: efforts)
 
     return [
         contestant('one by one', code.loop),
-        contestant('batch', code.robot_inverse_dynamics_2_batch),
+        contestant('batch', getattr(code, f'robot_inverse_dynamics_{K - 3}_batch')),
     ]
 
 
@@ -247,14 +242,11 @@ class Size:
         long.
     joints : tuple of int
         Of chains and trees.
-    arms : tuple of int
-        Joints of planar arms.
     effort : Effort
     """
 
     samples: int
     joints: tuple[int, ...]
-    arms: tuple[int, ...]
     effort: Effort
 
     def of_joints(self, make: Callable[[int, int], Case]) -> Iterable[Case]:
@@ -263,9 +255,9 @@ class Size:
 
 
 SIZES = {
-    'tiny': Size(40, (7,), (2,), Effort(3, 1e-4, 0.1)),
-    'quick': Size(10_000, cases.SIZES, (2,), Effort(15, 0.01, 0.4)),
-    'full': Size(10_000, cases.SIZES, (2, 3), Effort(51, 0.01, 1.5)),
+    'tiny': Size(40, (7,), Effort(3, 1e-4, 0.1)),
+    'quick': Size(10_000, cases.SIZES, Effort(15, 0.01, 0.4)),
+    'full': Size(10_000, cases.SIZES, Effort(51, 0.01, 1.5)),
 }
 
 
@@ -290,7 +282,6 @@ SECTIONS = {
             'hodyn_ros small batches': small_batches,
             'hodyn_ros batch': batch,
             **OURS,
-            'floor of the machine': machine_floor,
         },
     ),
     'chains': Section(
@@ -302,16 +293,6 @@ SECTIONS = {
         'Random trees',
         lambda size: size.of_joints(cases.tree),
         {**COMPILED, 'hodyn_ros from Python': from_python, **OURS},
-    ),
-    'arms': Section(
-        'Planar arms, which symbolic tools can handle',
-        lambda size: (cases.planar_arm(n, size.samples) for n in size.arms),
-        {
-            **PINOCCHIO,
-            'CasADi': casadi_code.inverse_dynamics,
-            'skidy': skidy_closed_form.contestants,
-            **OURS,
-        },
     ),
     'formulations': Section(
         'Formulations of the package in NumPy, Franka Panda',

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.peers import toppra_law
 from benchmarks.peers.pinocchio_python import pinocchio
@@ -44,7 +44,8 @@ Motion = Callable[[Array], Array]
 ACCELERATION = (15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0)
 JERK = (7500.0, 3750.0, 5000.0, 6250.0, 7500.0, 10000.0, 10000.0)
 EFFORT_DOT = 1000.0
-OF_UR5 = {'acceleration': 15.0, 'jerk': 5000.0, 'effort_dot': EFFORT_DOT}
+OF_ALL = {'effort_dot': EFFORT_DOT}
+OF_UR5 = {'acceleration': 15.0, 'jerk': 5000.0, **OF_ALL}
 
 STIFFNESS, INERTIA, MOTOR_RATE = 1e4, 0.6, 40.0
 """Of the drives [N m/rad], [kg m^2], and the limit of their torque rate over that of the torque,
@@ -84,15 +85,18 @@ class Robot(NamedTuple):
     limits: MotionLimits
 
 
+def described(name: str, file: str, acceleration: ArrayLike, jerk: ArrayLike) -> Robot:
+    """Give a robot of this package, with limits (n,) beside those of its description."""
+    description = Path(share_file(f'urdf/{file}'))
+    model = RobotModel.from_urdf(description)
+    limits = motion_limits(model, {name: OF_ALL for name in model.joint_names})
+    own = {'acceleration': np.array(acceleration), 'jerk': np.array(jerk)}
+    return Robot(name, description, model, limits._replace(**own))
+
+
 def panda() -> Robot:
     """Give the Panda."""
-    description = Path(share_file('urdf/panda.urdf'))
-    model = RobotModel.from_urdf(description)
-    extra = {
-        name: {'acceleration': acceleration, 'jerk': jerk, 'effort_dot': EFFORT_DOT}
-        for name, acceleration, jerk in zip(model.joint_names, ACCELERATION, JERK)
-    }
-    return Robot('Panda', description, model, motion_limits(model, extra))
+    return described('Panda', 'panda.urdf', ACCELERATION, JERK)
 
 
 def ur5() -> Robot:
@@ -135,6 +139,26 @@ class Law(NamedTuple):
     """Which the motion keeps at any instant."""
 
 
+def ours(robot: Robot, given: MotionLimits, intervals: int, **motors: Any) -> Law:
+    """`retime` within some limits."""
+
+    def solve(path: MotionSpline) -> tuple[float, Motion]:
+        motion = retime(robot.model, path, given, intervals=intervals, **motors).motion
+        return motion.duration, motion
+
+    return Law(solve, given)
+
+
+def toppra(robot: Robot, only_torque: bool = False) -> Law:
+    """TOPP-RA within limits of velocity, acceleration and torque."""
+
+    def solve(path: MotionSpline) -> tuple[float, Motion]:
+        law = toppra_law.solver(robot.model, robot.limits, only_torque)(path)
+        return law.duration, law
+
+    return Law(solve)
+
+
 def laws(robot: Robot, intervals: int) -> dict[str, Law]:
     """Who takes part, by name."""
     model, limits = robot.model, robot.limits
@@ -151,30 +175,17 @@ def laws(robot: Robot, intervals: int) -> dict[str, Law]:
         factor = uniform_scaling(model, motion, limits).factor
         return factor, lambda t: stretched(motion(np.minimum(t / factor, 1.0)), factor)
 
-    def ours(given: MotionLimits, **motors: Any) -> Law:
-        def solve(path: MotionSpline) -> tuple[float, Motion]:
-            motion = retime(model, path, given, intervals=intervals, **motors).motion
-            return motion.duration, motion
-
-        return Law(solve, given)
-
-    def theirs(only_torque: bool) -> Law:
-        def solve(path: MotionSpline) -> tuple[float, Motion]:
-            law = toppra_law.solver(model, limits, only_torque)(path)
-            return law.duration, law
-
-        return Law(solve)
-
     with_motors = {'actuators': drives, 'motor_limits': motor_limits(drives, bounds)}
+    free = limits._replace(jerk=endless, effort_dot=endless)
     return {
         'uniform_scaling, from rest to rest': Law(uniform),
-        RETIME: ours(limits),
-        'retime, all limits and those of motors': ours(limits, **with_motors),
-        'retime without jerk and torque rate': ours(
-            limits._replace(jerk=endless, effort_dot=endless)
+        RETIME: ours(robot, limits, intervals),
+        'retime, all limits and those of motors': ours(
+            robot, limits, intervals, **with_motors
         ),
-        TOPPRA: theirs(False),
-        'toppra: torque alone': theirs(True),
+        'retime without jerk and torque rate': ours(robot, free, intervals),
+        TOPPRA: toppra(robot),
+        'toppra: torque alone': toppra(robot, only_torque=True),
     }
 
 

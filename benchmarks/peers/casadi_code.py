@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 # Straight-line code grows with the robot; beyond this the compiler takes minutes.
 LARGEST = 28
 MANY_BUILDS_UP_TO = 14
+SAMPLES_FROM_PYTHON = 20
 NAME = 'CasADi C loop'
 FUNCTION = 'code'  # name of functions, as the loop calls them
 
@@ -78,31 +79,53 @@ def newton_euler_efforts(
     return ca.vertcat(*newton_euler.efforts(use, case.bodies, gravity, q, qd, q2d))
 
 
-def inverse_dynamics(case: Case) -> list[Contestant]:
-    """Efforts with two derivatives in a C loop."""
-    ca = casadi()
+def inverse_dynamics(case: Case, builds: int = len(BUILDS)) -> list[Contestant]:
+    """Efforts with their derivatives in a C loop: the fastest of so many builds."""
     if case.n > LARGEST:
         raise NotInstalled(
             f'the code for more than {LARGEST} joints takes too long to compile'
         )
     samples, K, n = case.motion.shape
+    motion, result = efforts_with_derivatives(case)
+    efforts = np.empty((samples, K - 2, n))
+
+    def loop_of(build: Build) -> tuple[Callable[[], None], int]:
+        function = _function(motion, casadi().cse(result) if build.merges else result)
+        name = f'casadi_{n}_{K - 3}'
+        loop = _compiled(function, name, build.flags, case.motion, efforts)
+        return loop, function.n_instructions()
+
+    loops = [loop_of(build) for build in BUILDS[: builds if n <= MANY_BUILDS_UP_TO else 1]]
+    run, count = loops[_fastest([run for run, _ in loops])]
+    note = f'{count} instructions'
+    return [Contestant(NAME, K - 3, samples, run, lambda: efforts, note=note)]
+
+
+def from_python(case: Case) -> list[Contestant]:
+    """Efforts with their derivatives by CasADi's own interpreter, one sample a call."""
+    (_, K, n), samples = case.motion.shape, case.motion[:SAMPLES_FROM_PYTHON]
+    function, latest = _function(*efforts_with_derivatives(case)), list[Any]()
+
+    def run() -> None:
+        latest[:] = [function(sample.ravel()) for sample in samples]
+
+    def result() -> Array:
+        return np.array([found.full() for found in latest]).reshape(-1, K - 2, n)
+
+    note = f'{function.n_instructions()} instructions'
+    return [Contestant('CasADi from Python', K - 3, len(samples), run, result, note=note)]
+
+
+def efforts_with_derivatives(case: Case) -> tuple[Any, Any]:
+    """A motion (K n) and its efforts with derivatives ((K - 2) n), as expressions of CasADi."""
+    ca, (_, K, n) = casadi(), case.motion.shape
     motion = ca.SX.sym('motion', K * n)
     q = ca.vertsplit(motion, n)
     orders = [newton_euler_efforts(case, case.model.gravity, *q[:3])]
-    for order in range(1, 3):
+    for order in range(1, K - 2):
         state, rates = ca.vertcat(*q[: 2 + order]), ca.vertcat(*q[1 : 3 + order])
         orders.append(ca.jtimes(orders[-1], state, rates))
-    result, efforts = ca.vertcat(*orders), np.empty((samples, 3, n))
-
-    def loop_of(build: Build) -> tuple[Callable[[], None], int]:
-        function = _function(motion, ca.cse(result) if build.merges else result)
-        loop = _compiled(function, f'casadi_{n}', build.flags, case.motion, efforts)
-        return loop, function.n_instructions()
-
-    loops = [loop_of(build) for build in BUILDS[: 3 if n <= MANY_BUILDS_UP_TO else 1]]
-    run, count = loops[_fastest([run for run, _ in loops])]
-    note = f'{count} instructions'
-    return [Contestant(NAME, 2, samples, run, lambda: efforts, note=note)]
+    return motion, ca.vertcat(*orders)
 
 
 class Forward(NamedTuple):

@@ -22,19 +22,19 @@ BATCH = 2000
 SAMPLES_FROM_PYTHON = 20
 
 
-def contestants(case: Case) -> list[Contestant]:
-    """Efforts with two derivatives: a batch, and singly from Python."""
+def contestants(case: Case, largest: int = LARGEST) -> list[Contestant]:
+    """Efforts with their derivatives: a batch, and singly from Python."""
     try:
         import jax
         from jax.experimental.jet import jet
     except ImportError:
         raise NotInstalled('jax is not installed') from None
-    if case.n > LARGEST:
+    if case.n > largest:
         raise NotInstalled(
-            f'the code for more than {LARGEST} joints takes too long to compile'
+            f'the code for more than {largest} joints takes too long to compile'
         )
     jax.config.update('jax_enable_x64', True)
-    jnp = jax.numpy
+    jnp, order = jax.numpy, case.order
 
     def cross(x: Any, y: Any) -> Any:
         # jet has no rule for what jnp.cross does inside.
@@ -48,9 +48,11 @@ def contestants(case: Case) -> list[Contestant]:
         return jnp.stack(efforts)
 
     def efforts(motion: Any) -> Any:
-        q, qd, q2d, q3d, q4d = motion
-        primal, series = jet(rnea, (q, qd, q2d), ((qd, q2d), (q2d, q3d), (q3d, q4d)))
-        return jnp.stack([primal, *series])
+        series = tuple(tuple(motion[i + 1 : i + 1 + order]) for i in range(3))
+        if not order:
+            return rnea(*motion)[None]
+        primal, found = jet(rnea, tuple(motion[:3]), series)
+        return jnp.stack([primal, *found])
 
     single, batch = jax.jit(efforts), jax.jit(jax.vmap(efforts))
     many = jax.device_put(case.motion[:BATCH])
@@ -65,11 +67,11 @@ def contestants(case: Case) -> list[Contestant]:
 
     return [
         Contestant(
-            'JAX jet, vmap', 2, len(many), run_batch, lambda: np.array(latest['batch'])
+            'JAX jet, vmap', order, len(many), run_batch, lambda: np.array(latest['batch'])
         ),
         Contestant(
             'JAX jet from Python',
-            2,
+            order,
             len(few),
             run_single,
             lambda: np.array(latest['single']),

@@ -85,17 +85,11 @@ def test_all_compute_the_torques_of_power_series(path):
     check_inverse_dynamics(path, branched())
 
 
-# The first is never there in a quick run; the others take the compiler minutes.
 @pytest.mark.parametrize(
-    ('path', 'case'),
-    [
-        ('peers.skidy_closed_form.contestants', partial(cases.planar_arm, 2, 6)),
-        ('peers.jax_jet.contestants', branched),
-        ('peers.pinocchio_cpp.inverse_dynamics', branched),
-    ],
+    'path', ['peers.jax_jet.contestants', 'peers.pinocchio_cpp.inverse_dynamics']
 )
-def test_peers_that_take_long_to_make_compute_them_too(path, case):
-    check_inverse_dynamics(path, case())
+def test_peers_that_take_long_to_make_compute_them_too(path):
+    check_inverse_dynamics(path, branched())
 
 
 def efforts(case, orders):
@@ -123,7 +117,7 @@ def test_all_compute_the_accelerations_that_the_torques_came_from():
 
 
 def test_casadi_computes_them_too():
-    case = cases.planar_arm(2, 6)
+    case = cases.chain(2, 16)
     made = contestants('peers.casadi_code.forward_functions', case, 1)
     entry = contestants(
         'peers.casadi_code.forward_dynamics', case, efforts(case, 2), made.merged
@@ -203,6 +197,36 @@ def test_retimed_motions_are_within_their_limits_and_the_fastest_of_ours(tmp_pat
         assert 0.9 < float(rows[name]['of limits']) <= 1.0
         assert durations[name] < durations['uniform_scaling, from rest to rest']
     assert rows['retime, all limits']['relative'].startswith('1.0000 ')
+
+
+def numbers(cell):
+    """Of a cell such as 'number (number)'."""
+    return [float(word.strip('(),s')) for word in cell.split() if word != 's,']
+
+
+def test_limits_of_the_third_order_are_measured_on_a_robot(tmp_path):
+    (table,) = run(tmp_path, 'jerk_limits')
+    rows = {
+        row[0].partition(': ')[2]: dict(zip(table['header'], row)) for row in table['rows']
+    }
+    rates = {name: numbers(row['torque rate [N m/s]'])[0] for name, row in rows.items()}
+    assert rates['with jerk and torque rate'] < 0.3 * rates['with jerk']
+    assert rates['with tuned jerk'] < 0.3 * rates['with jerk']
+    for row in rows.values():
+        # No more than weight, motors and what the controller does not know make of it.
+        assert 0.0 < numbers(row['RMS error [mrad]'])[0] < 3.0
+        duration, ratio = numbers(row['duration [s]'])
+        assert duration > 1.0 and 1.0 <= ratio < 1.1
+
+
+def test_all_orders_agree_with_power_series(tmp_path):
+    times, made = run(tmp_path, 'orders')
+    rows = {name: cells for name, *cells in made['rows']}
+    assert {'CasADi C loop', 'CasADi from Python', 'hodyn_ros batch'} <= set(rows)
+    assert rows.keys() == {row[0] for row in times['rows']}
+    for cells in rows.values():
+        assert len(cells) == 2
+        assert all(numbers(cell)[-1] < ROUNDING for cell in cells)
 
 
 def written(tmp_path, monkeypatch, measure):

@@ -2,10 +2,13 @@
 
 import importlib
 import re
+import textwrap
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import rclpy
+import yaml
 from support.imports import LAYERS
 from support.ros_harness import next_domain
 from support.scripts import load
@@ -21,6 +24,7 @@ TEXTS = {page: path.read_text(encoding='utf-8') for page, path in PAGES.items()}
 COMMANDS = re.compile(
     r'^\.\. code-block:: (?:bash|console|sh)\n\n((?: {3}.*\n|\n)+)', re.MULTILINE
 )
+DATA = re.compile(r'^\.\. code-block:: (yaml|xml)\n\n((?: {3}.*\n|\n)+)', re.MULTILINE)
 TOCTREE = re.compile(r'^\.\. toctree::\n((?: {3}.*\n|\n)+)', re.MULTILINE)
 DIRECTORIES = 'config|doc|examples|hodyn_msgs|hodyn_ros|launch|test|urdf'
 
@@ -55,7 +59,7 @@ def test_every_page_is_reached_from_the_index():
 # Their examples need no node, draw, compile and simulate nothing; the others run with the long
 # tests.
 QUICK = (
-    'getting_started.rst',
+    'index.rst',
     'conventions.rst',
     'kinematics.rst',
     'drives.rst',
@@ -150,12 +154,20 @@ def check_names(page):
         assert page_named(name, page) in PAGES, name
 
 
+def check_data(page):
+    """YAML and XML that are shown can be read."""
+    for kind, block in DATA.findall(TEXTS[page]):
+        text = textwrap.dedent(block)
+        assert yaml.safe_load(text) if kind == 'yaml' else ElementTree.fromstring(text)
+
+
 @pytest.fixture(scope='module')
 def publish_doctree():
     """Docutils, with what stands in for the directives and roles of Sphinx."""
     core = pytest.importorskip('docutils.core')
     from docutils import nodes
     from docutils.parsers.rst import Directive, directives, roles
+    from docutils.parsers.rst.directives.body import CodeBlock
 
     class OfSphinx(Directive):
         """Stands in for a directive of Sphinx."""
@@ -178,11 +190,15 @@ def publish_doctree():
         def run(self):
             return []
 
+    class CodeBlockOfSphinx(CodeBlock):
+        option_spec = {**CodeBlock.option_spec, 'caption': directives.unchanged}
+
     def doc(name, rawtext, text, lineno, inliner, options=None, content=()):
         return [nodes.literal(rawtext, text)], []
 
-    for name in ('toctree', 'autoclass', 'autoexception', 'autofunction', 'currentmodule'):
+    for name in ('toctree', 'autoclass', 'autofunction', 'automodule'):
         directives.register_directive(name, OfSphinx)
+    directives.register_directive('code-block', CodeBlockOfSphinx)
     roles.register_local_role('doc', doc)
     return core.publish_doctree
 
@@ -192,6 +208,7 @@ def publish_doctree():
 def test_what_a_page_names_exists_and_docutils_reads_it(page, publish_doctree):
     check_names(page)
     check_commands(page)
+    check_data(page)
     settings = {'report_level': 5, 'halt_level': 5, 'syntax_highlight': 'none'}
     document = publish_doctree(
         TEXTS[page],
@@ -203,9 +220,16 @@ def test_what_a_page_names_exists_and_docutils_reads_it(page, publish_doctree):
     assert document.get('title'), 'the page has no title'
 
 
-def test_page_on_the_structure_lists_the_layers():
-    block = re.search(r'code-block:: text\n\n((?: {3}.*\n)+)', TEXTS['structure.rst'])[1]
+def test_page_on_the_structure_lists_the_layers_and_names_files_that_exist():
+    text = TEXTS['contributing.rst']
+    block = re.search(r'code-block:: text\n\n((?: {3}.*\n)+)', text)[1]
     assert [set(line.strip().split(', ')) for line in block.splitlines()] == LAYERS
+    paths = set(re.findall(r'(?<![\w/])(?:\w+/)+\w+\.py\b', text))
+    assert len(paths) > 20
+    missing = [
+        p for p in paths if not any((ROOT / d / p).exists() for d in ('', 'hodyn_ros'))
+    ]
+    assert missing == []
 
 
 def test_rows_of_the_page_on_control_are_those_of_the_benchmark():

@@ -13,7 +13,6 @@ from hodyn_ros.model.margins import (
     MARGIN_NAMES,
     checked_margins,
     margins_in_words,
-    with_margins,
 )
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import motion_limits
@@ -27,7 +26,7 @@ from hodyn_ros.ros.base.parameters import (
     family,
     group,
 )
-from hodyn_ros.streams.robot import actuator_problems, by_joint
+from hodyn_ros.streams.robot_in_use import actuator_problems, by_joint
 
 _LIMIT_UNITS = {
     'acceleration': 'rad/s^2 or m/s^2',
@@ -44,13 +43,17 @@ _FRICTION = {
     for key, text, low in (
         (
             'viscous',
-            'coefficient of what is proportional to the velocity [N m s/rad].',
+            'coefficient of viscous friction [N m s/rad].',
             0.0,
         ),
-        ('coulomb', 'level of what is constant against the motion [N m].', -math.inf),
-        ('stribeck', 'level of what there is more at low velocities [N m].', -math.inf),
-        ('stribeck_velocity', 'velocity at which 37 % of that is left [rad/s].', 1e-9),
-        ('smoothing', 'velocity at which 76 % of these levels is reached [rad/s].', 0.0),
+        ('coulomb', 'Coulomb friction [N m].', -math.inf),
+        ('stribeck', 'additional friction at low velocities [N m].', -math.inf),
+        ('stribeck_velocity', 'velocity at which 37 % of it is left [rad/s].', 1e-9),
+        (
+            'smoothing',
+            'velocity at which 76 % of both is reached [rad/s]; default: sign function.',
+            0.0,
+        ),
         ('phi1', 'parameter of the law identified on the Panda [N m].', -math.inf),
         ('phi2', 'parameter of the law identified on the Panda [s/rad].', -math.inf),
         ('phi3', 'parameter of the law identified on the Panda [rad/s].', -math.inf),
@@ -78,22 +81,46 @@ _ACTUATORS = {
 }
 
 
+def _shares(margins: Values) -> dict[str, float]:
+    """Shares of limits by the quantity, of parameters."""
+    return checked_margins({key: share for _, key, share in margins})
+
+
+def margin_problems(margins: Values) -> list[str]:
+    """What is wrong with margins.
+
+    Parameters
+    ----------
+    margins : Values
+        Of the parameters ``margins.<quantity>``.
+
+    Returns
+    -------
+    list of str
+        Empty, or the reason why they cannot be used.
+    """
+    try:
+        _shares(margins)
+    except ModelError as error:
+        return [f'Parameter {error}']
+    return []
+
+
 @dataclass(frozen=True)
 class WrenchSettings:
     """How wrenches are taken, and how a measured one (WrenchStamped) is to be read."""
 
     timeout: float = entry(
         0.1,
-        'Without a new wrench for this time on a link that carries one, wrench_stale_policy '
-        'applies [s]. A wrench_motion of zeros ends the wrench.',
+        'Age at which wrench_stale_policy applies to a wrench [s]. A wrench_motion of zeros '
+        'ends the wrench.',
         1e-6,
         1e6,
         name='wrench_timeout',
     )
     stale_policy: str = entry(
         'stop',
-        'When a wrench is older than wrench_timeout: stop the output, hold its last '
-        'value, or fade it out.',
+        'With a stale wrench: stop the output, hold the last value, or fade it out.',
         choices=('stop', 'hold', 'fade'),
         name='wrench_stale_policy',
     )
@@ -103,8 +130,8 @@ class WrenchSettings:
     )
     acting: str = entry(
         'on_robot',
-        'What the sensor reads: the wrench that acts on_robot (pushing the tool along x reads '
-        'positive x), or the one on_environment.',
+        'Wrench that the sensor reads: on_robot (pushing the tool along x reads positive x) or '
+        'on_environment.',
         choices=('on_robot', 'on_environment'),
     )
 
@@ -116,7 +143,7 @@ class EstimatorSettings:
     enabled: bool = entry(True, 'Motions are estimated from joint_states and answered.')
     delay: float = entry(
         0.1,
-        'How far estimated motions lie behind the latest measurement; the longer, the better [s].',
+        'Delay of estimated motions behind the latest measurement; longer is more accurate [s].',
         0.0,
         1.0,
     )
@@ -128,18 +155,17 @@ class CommandSettings:
 
     effort: str = entry(
         'full',
-        'Efforts that are sent to controllers: full, or without_gravity for robots that '
-        'compensate gravity themselves.',
+        'Efforts for controllers: full, or without_gravity for robots that compensate gravity.',
         choices=('full', 'without_gravity'),
     )
     friction: bool = entry(
         True,
-        'Efforts that are sent contain friction; false for robots that compensate it.',
+        'Efforts for controllers contain friction; false for robots that compensate it.',
     )
     effort_tolerance: float = entry(
         0.05,
-        'Largest error of efforts between the points of ~/controller_trajectory, where a '
-        'controller interpolates them linearly [N m, N]; 0: none is published.',
+        'Largest error of efforts interpolated linearly between points of '
+        '~/controller_trajectory [N m, N]; 0: no efforts.',
         0.0,
         1e6,
     )
@@ -154,7 +180,7 @@ class ChunkSettings:
     )
     bandwidth: float = entry(
         5.0,
-        'Frequency from which on the motion does not follow a chunk, but smooths it [Hz].',
+        'Frequency above which a chunk is smoothed [Hz].',
         0.1,
         100.0,
     )
@@ -166,13 +192,13 @@ class IdentificationSettings:
 
     enabled: bool = entry(
         False,
-        'Efforts of joint_states tell what a link carries and how joints rub, on '
+        'Payload and friction are identified from efforts of joint_states and published on '
         '~/identified_parameters; applied on request only.',
     )
-    payload_link: str = entry('', 'Link whose payload is looked for; empty: none.')
+    payload_link: str = entry('', 'Link whose payload is identified; empty: none.')
     friction: Names = entry(
         ('',),
-        'Joints whose viscous and Coulomb friction is looked for, while they move. Empty: none.',
+        'Joints whose viscous and Coulomb friction is identified; empty: none.',
     )
 
 
@@ -194,7 +220,7 @@ class NodeSettings:
     )
     base_motion: bool = entry(
         False,
-        'The base moves as messages on base_motion say; without them there are no efforts.',
+        'The base moves by the messages on base_motion; without them no efforts are published.',
         read_only=True,
     )
     allow_impossible_inertia: bool = entry(
@@ -204,14 +230,14 @@ class NodeSettings:
     )
     loops: str = entry(
         '',
-        'Loops beside those of the robot description: path or text of a YAML file with '
-        'closed_loop, type and name_mot. open: the tree alone. Empty: those of the description.',
+        'Additional loops: path or text of a YAML file with closed_loop, type and name_mot; '
+        'open: only the tree; empty: those of the description.',
         read_only=True,
     )
     answer_all: bool = entry(
         False,
-        'Every sample on joint_motion and joint_states is answered, in order, however late; '
-        'otherwise the newest of those that wait.',
+        'Every sample on joint_motion and joint_states is answered in order, however late; '
+        'otherwise only the newest.',
         read_only=True,
     )
     diagnostics_period: float = entry(
@@ -225,13 +251,13 @@ class NodeSettings:
     )
     trajectory_sample_period: float = entry(
         0.01,
-        'Distance of the samples on ~/effort_trajectory, and default of the service [s].',
+        'Sample period of ~/effort_trajectory, and default of the service [s].',
         1e-6,
         1e3,
     )
     max_trajectory_points: int = entry(
         100_000,
-        'Largest number of waypoints of a trajectory; a larger one is refused unread.',
+        'Largest number of waypoints of a trajectory.',
         1,
         10_000_000,
     )
@@ -246,31 +272,29 @@ class NodeSettings:
     )
     stop_duration: float = entry(
         0.5,
-        'Time in which an empty trajectory brings the motion to rest [s], from a quarter to '
-        'four times as long where limits of the motion ask for it; 0: the stream ends at once.',
+        'Duration of a stop [s], adapted to limits by a factor of a quarter to four; 0: the '
+        'stream ends at once.',
         0.0,
         60.0,
     )
     trajectory_timeout: float = entry(
         2.0,
-        'A trajectory or chunk that should have begun this long ago, but has waited for a '
-        'robot, for others or for a planning process that hangs, is dropped [s]; planning '
-        'does not count, nor does the time until the process has the robot. Older than 10 s, '
-        'one without a stamp does not begin at all.',
+        'A trajectory or chunk that waits this long past its start for a robot, for others or '
+        'for the planning process is dropped [s]; planning itself does not count. Without a '
+        'stamp it is dropped after 10 s in any case.',
         1e-3,
         1e6,
     )
     path_tolerance: float = entry(
         0.2,
-        'How far measured joints may be from the motion that is sent, and from where a '
-        'trajectory without time for the way begins [rad, m]; beyond it the motion ends. 0: it '
-        'is not looked at.',
+        'Largest distance of measured joints from the motion, and from the start of a '
+        'trajectory without time for the way [rad, m]; beyond it the motion ends. 0: not checked.',
         0.0,
         1e6,
     )
     input_timeout: float = entry(
         0.5,
-        'A motion whose stamp is older than this is refused [s]; 0: any age is taken.',
+        'A motion whose stamp is older than this is rejected [s]; 0: any age.',
         0.0,
         1e6,
     )
@@ -290,11 +314,7 @@ class NodeSettings:
 
     def contradictions(self) -> list[str]:
         """Values that are valid alone but not together."""
-        problems = actuator_problems(self.actuators)
-        try:
-            self.shares()
-        except ModelError as error:
-            problems.append(f'Parameter {error}')
+        problems = actuator_problems(self.actuators) + margin_problems(self.margins)
         for joint, given in by_joint(self.friction).items():
             try:
                 friction_from_config({joint: given})
@@ -309,7 +329,7 @@ class NodeSettings:
 
     def shares(self) -> dict[str, float]:
         """Shares of limits that are left to feedback, by the quantity."""
-        return checked_margins({key: share for _, key, share in self.margins})
+        return _shares(self.margins)
 
     def headroom(self) -> tuple[str, ...]:
         """What is said beside every verdict on limits: one sentence, or none without margins."""
@@ -317,13 +337,12 @@ class NodeSettings:
         return (f'Limits are those of the robot{words}.',) if words else ()
 
     def limits_of(self, model: RobotModel) -> MotionLimits:
-        """Limits of a model, completed by those of the parameters, less the margins."""
+        """Limits of a model, completed by those of the parameters, margins included."""
         # One file of parameters serves a robot with and without its gripper.
         known = by_joint(self.limits)
-        limits = motion_limits(
+        return motion_limits(
             model, {name: known[name] for name in model.joint_names if name in known}
         )
-        return with_margins(limits, self.shares())
 
     def friction_laws(self) -> dict[str, FrictionLaw | None]:
         """Friction of the joints that have parameters of it."""

@@ -12,7 +12,7 @@ from hodyn_ros.control.guards import FLOAT
 from hodyn_ros.control.laws import CONTROLLERS, MODES, TRACKING
 from hodyn_ros.errors import ControlError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.node_settings import NodeSettings, margin_problems
 from hodyn_ros.ros.base.parameters import (
     Numbers,
     Triple,
@@ -20,7 +20,7 @@ from hodyn_ros.ros.base.parameters import (
     entry,
     same,
 )
-from hodyn_ros.streams.inputs import HOLD
+from hodyn_ros.streams.loop_inputs import HOLD
 from hodyn_ros.typing import Array
 
 _same = partial(same, NodeSettings, read_only=True)
@@ -36,17 +36,16 @@ class ControlSettings:
     allow_partial_joints: bool = _same('allow_partial_joints')
     controller: str = entry(
         TRACKING,
-        'Control law: tracking, which bears wrong models and needs positions alone; '
-        'joint_impedance, cartesian_impedance or gravity_compensation (the robot is led by hand), '
-        'which yield; feed_forward_0 to 2 (with the joint torque and that many of its '
-        'derivatives), or flatness (exact linearisation).',
+        'Control law: tracking (robust to model errors, from positions alone), the compliant laws '
+        'joint_impedance, cartesian_impedance and gravity_compensation (hand guiding), '
+        'feed_forward_0 to 2 (number of derivatives of the joint torque) or flatness (exact '
+        'linearisation).',
         choices=(*MODES, *CONTROLLERS),
     )
     bandwidth: Numbers = entry(
         (0.0,),
-        'Where the poles of the error dynamics lie in the left half plane [rad/s]: one number, or '
-        'for other laws than tracking one for each joint; 0: 0.05 / sample_period for tracking, '
-        '20 for the other laws.',
+        'Bandwidth, the distance of the error poles from zero [rad/s]; laws other than tracking '
+        'take one number for each joint, too; 0: 0.05 / sample_period for tracking, else 20.',
         0.0,
         1e4,
     )
@@ -55,8 +54,8 @@ class ControlSettings:
     )
     delay: float = entry(
         0.0,
-        'From a measurement until its command acts, as far as it is known; for tracking in '
-        'whole samples [s].',
+        'Known delay from a measurement to the action of its command; for tracking in whole '
+        'samples [s].',
         0.0,
         0.1,
     )
@@ -67,8 +66,8 @@ class ControlSettings:
     )
     measurement_timeout: float = entry(
         0.1,
-        'A measurement whose stamp is farther from now than this is not answered [s]; 0: any '
-        'stamp is taken, and the stamps are the time.',
+        'Largest difference of the stamp of a measurement from now [s]; 0: any, and the stamps '
+        'are the time.',
         0.0,
         1e6,
     )
@@ -86,68 +85,68 @@ class ControlSettings:
     )
     stop_duration: float = entry(
         0.5,
-        'Time in which the motion is brought to rest by an empty trajectory, or by '
-        'without_reference: hold [s].',
+        'Duration of a stop by an empty trajectory, or by without_reference: hold [s].',
         0.01,
         60.0,
     )
     max_tracking_error: Numbers = entry(
         (0.2,),
-        'The robot is stopped if a joint is farther than this from its reference [rad, m]: one '
-        'number, or one for each joint.',
+        'Distance of a joint from its reference that stops the robot [rad, m]: one number, or '
+        'one for each joint.',
         1e-6,
         1e6,
     )
     max_external_torque: Numbers = entry(
         (0.0,),
-        'The robot is stopped if a torque on a link that the model lacks is larger than this '
-        '[N m, N]; not by laws that yield. One number, or one for each joint; 0: the largest '
-        'torque of the motor.',
+        'External torque that stops the robot [N m, N], not with compliant laws: one number, or '
+        'one for each joint; 0: the largest torque of the motor.',
         0.0,
         1e6,
     )
     max_drive_error: Numbers = entry(
         (0.0,),
-        'The robot is stopped if the torque that moves a motor differs by more than this from '
-        'the commanded one, as with a closed brake or much friction [N m, N]: one number, or one '
-        'for each joint; 0: half of its largest torque.',
+        'Difference between commanded torque and the torque that moves the motor that stops the '
+        'robot, such as with a closed brake [N m, N]: one number, or one for each joint; 0: half '
+        'of the largest torque.',
         0.0,
         1e6,
     )
     collision_reaction: str = entry(
         'stop',
-        'What motors do behind max_external_torque: stop (they are held), or float (they give '
-        'way, with the weight and dampers).',
+        'Reaction to max_external_torque: stop (motors are held) or float (they give way, with '
+        'weight and damping).',
         choices=('stop', FLOAT),
     )
     tool_link: str = entry(
         '',
-        'Link that cartesian_impedance holds, and at which ~/external_wrench takes all '
-        'external torques to act; empty: neither is there.',
+        'Link of cartesian_impedance and of ~/external_wrench; empty: neither is available.',
     )
     joint_stiffness: Numbers = entry(
         (100.0,),
-        'Of joint_impedance [N m/rad, N/m]: one number, or one for each joint.',
+        'Stiffness of joint_impedance [N m/rad, N/m]: one number, or one for each joint.',
         0.0,
         1e6,
     )
     translational_stiffness: float = entry(
-        500.0, 'Of cartesian_impedance in all directions [N/m].', 0.0, 1e6
+        500.0, 'Stiffness of cartesian_impedance in all directions [N/m].', 0.0, 1e6
     )
     rotational_stiffness: float = entry(
-        30.0, 'Of cartesian_impedance about all axes [N m/rad].', 0.0, 1e6
+        30.0, 'Stiffness of cartesian_impedance about all axes [N m/rad].', 0.0, 1e6
     )
+    # Of the limits that trajectories and references have to keep; laws and guards have them whole.
+    margins: Values = _same('margins')
     actuators: Values = _same('actuators')
 
     def contradictions(self) -> list[str]:
         """Values that are valid alone but not together, or not for the laws."""
-        return [
+        variable = [
             f'Parameter actuators.{joint}.type is vsa, expected sea or rigid: no law of this node '
             'controls a joint of variable stiffness, whose motors also set the stiffness. '
             'hodyn_node computes what such motors have to do along a motion.'
             for joint, key, value in self.actuators
             if (key, value) == ('type', 'vsa')
         ]
+        return [*margin_problems(self.margins), *variable]
 
     def of_joints(self, name: str, joint_names: Sequence[str]) -> Array:
         """Values of a parameter that is one number, or one for each joint.
@@ -190,4 +189,5 @@ class ControlSettings:
         return NodeSettings(
             allow_partial_joints=self.allow_partial_joints,
             stop_duration=self.stop_duration,
+            margins=self.margins,
         )
