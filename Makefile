@@ -13,7 +13,7 @@ BENCH := quick
 PROCESSES := $(shell expr $$(nproc) + 1)
 IN_PARALLEL := -n $(PROCESSES) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SOAK := 600
-PATHS := 30
+PATHS := 100
 # Two things at a time, each told as it begins.
 BESIDE = +@$(MAKE) --no-print-directory --jobs 2
 
@@ -96,11 +96,11 @@ demo-sea: plot ## Set up, compare control laws of a Panda with elastic joints in
 
 .PHONY: demo-franka
 demo-franka: franka ## Set up, move a simulated FR3 by Franka's own interface and draw build/demo_franka
-	@echo 'Moving the robot: 70 s.'
+	@echo 'Moving the robot: 80 s.'
 	$(VENV)/bin/python examples/franka/demo.py
 
 .PHONY: bench-franka
-bench-franka: franka ## Set up and time random paths of that FR3 in six ways (PATHS=30: an hour)
+bench-franka: franka ## Set up and time 100 random paths of that FR3 in six ways, or go on (PATHS=30: half an hour)
 	$(PIP) --editable '.[bench]' 'ruckig>=0.15'
 	$(VENV)/bin/python examples/franka/table.py --paths $(PATHS)
 
@@ -124,11 +124,15 @@ pictures: venv ## Set up and draw pictures of pages into doc/images
 	$(VENV)/bin/python doc/make_pictures.py
 	$(VENV)/bin/python doc/make_gallery.py
 
+.PHONY: notebooks
+notebooks: venv ## Set up, run the notebooks and store what they print and draw
+	$(VENV)/bin/python doc/run_examples.py examples/notebooks/*.ipynb
+
 .PHONY: media
 media: pictures film ## Both, from nothing
 
 .PHONY: film
-film: venv ## Set up and draw the films of README.md into doc/images
+film: venv ## Set up and draw the films of the pages into doc/images
 	$(VENV)/bin/python doc/make_film.py
 
 .PHONY: doc

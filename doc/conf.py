@@ -19,6 +19,7 @@ copyright = author  # noqa: A001
 extensions = [
     'sphinx.ext.autodoc',
     'sphinx.ext.napoleon',
+    'sphinx.ext.viewcode',
     'sphinx_rtd_theme',
 ]
 nitpicky = True

@@ -1,4 +1,4 @@
-"""Draw the films of README.md into doc/images: the Panda retimed, and with elastic joints.
+"""Draw the films of the pages into doc/images: the Panda retimed, and with elastic joints.
 
 Retimed: one motion is as fast as the limits of velocity, acceleration and torque allow, as
 planners make it that know no others; the other keeps the limits of jerk and torque rate, too.
@@ -15,7 +15,6 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,10 +66,7 @@ class Theme(NamedTuple):
     exceeded: str
 
 
-THEMES = {
-    'light': Theme('#ffffff', '#1f2328', '#c9d1d9', '#009e73', '#d5281e'),
-    'dark': Theme('#0d1117', '#e6edf3', '#3d444d', '#1fbf92', '#ff5a4f'),
-}
+THEME = Theme('#ffffff', '#1f2328', '#c9d1d9', '#009e73', '#d5281e')
 
 
 class Curve(NamedTuple):
@@ -260,12 +256,9 @@ class Robot:
 class Film:
     """One figure whose parts change from frame to frame."""
 
-    def __init__(
-        self, model: RobotModel, kind: Kind, found: list[Curve], theme: Theme
-    ) -> None:
-        self.robot, self.kind = Robot(model), kind
-        self.found, self.theme = found, theme
-        self.figure = Figure(SIZE, dpi=DPI, facecolor=theme.back)
+    def __init__(self, model: RobotModel, kind: Kind, found: list[Curve]) -> None:
+        self.robot, self.kind, self.found = Robot(model), kind, found
+        self.figure = Figure(SIZE, dpi=DPI, facecolor=THEME.back)
         self.canvas = FigureCanvasAgg(self.figure)
         grid = self.figure.add_gridspec(
             2,
@@ -283,7 +276,6 @@ class Film:
 
     def _column(self, grid, number: int, item: Curve) -> tuple:
         """Robot above its torque rate."""
-        theme = self.theme
         scene = self.figure.add_subplot(grid[0, number])
         scene.set(xlim=(-0.45, 0.75), ylim=(-0.06, 0.88), aspect='equal')
         scene.axis('off')
@@ -294,10 +286,10 @@ class Film:
             transform=scene.transAxes,
             ha='center',
             va='top',
-            color=theme.text,
+            color=THEME.text,
             fontsize=10.5,
         )
-        ghost = PolyCollection([], facecolors=theme.faint, edgecolors=theme.faint)
+        ghost = PolyCollection([], facecolors=THEME.faint, edgecolors=THEME.faint)
         scene.add_collection(ghost)
         bodies = PolyCollection([], linewidths=0.4, antialiaseds=True)
         scene.add_collection(bodies)
@@ -308,28 +300,28 @@ class Film:
             transform=scene.transAxes,
             ha='center',
             va='top',
-            color=theme.text,
+            color=THEME.text,
             fontsize=10.5,
         )
-        plot = self.figure.add_subplot(grid[1, number], facecolor=theme.back)
+        plot = self.figure.add_subplot(grid[1, number], facecolor=THEME.back)
         top = 1.08 * max(np.abs(other.values).max() for other in self.found)
         plot.set(xlim=(-0.04, self.end + 0.04), ylim=(self.kind.lowest * top, top))
         limit = self.kind.limit
         if np.isfinite(limit):
-            plot.axhspan(-limit, limit, color=theme.kept, alpha=0.1, linewidth=0.0)
+            plot.axhspan(-limit, limit, color=THEME.kept, alpha=0.1, linewidth=0.0)
             for sign in (-1.0, 1.0):
-                plot.axhline(sign * limit, color=theme.text, linewidth=0.8, linestyle=':')
+                plot.axhline(sign * limit, color=THEME.text, linewidth=0.8, linestyle=':')
         for spine in plot.spines.values():
-            spine.set_color(theme.faint)
-        plot.tick_params(colors=theme.text, labelsize=8.5)
-        plot.set_xlabel('time [s]', color=theme.text, fontsize=8.5, labelpad=0)
+            spine.set_color(THEME.faint)
+        plot.tick_params(colors=THEME.text, labelsize=8.5)
+        plot.set_xlabel('time [s]', color=THEME.text, fontsize=8.5, labelpad=0)
         if number == 0:
-            plot.set_ylabel(self.kind.label, color=theme.text, fontsize=8.5)
+            plot.set_ylabel(self.kind.label, color=THEME.text, fontsize=8.5)
         else:
             plot.tick_params(labelleft=False)
         if number and np.isfinite(limit):
             place = {'ha': 'right', 'va': 'bottom'}
-            plot.text(self.end, limit, 'limit ', **place, color=theme.text, fontsize=8.5)
+            plot.text(self.end, limit, 'limit ', **place, color=THEME.text, fontsize=8.5)
         lines = LineCollection([], linewidths=1.6, capstyle='round')
         plot.add_collection(lines)
         return ghost, bodies, clock, lines
@@ -348,7 +340,7 @@ class Film:
             text, is_bad = self.kind.caption(item, now)
             if not np.isfinite(self.kind.limit):
                 is_beyond[:] = is_bad
-            bad, good = self.theme.exceeded, self.theme.kept
+            bad, good = THEME.exceeded, THEME.kept
             colors = np.where(is_beyond[1:] | is_beyond[:-1], bad, good)
             lines.set(segments=segments, colors=colors)
             clock.set(text=text, color=bad if is_bad else good)
@@ -367,12 +359,12 @@ def main() -> None:
         model = RobotModel.from_urdf('panda')
     made = {film.__name__: film for film in (retiming, elastic)}
     found = {name: made[name](model) for name in options.film or made}
-    for name, theme in product(found, THEMES):
-        film = Film(model, *found[name], THEMES[theme])
+    for name in found:
+        film = Film(model, *found[name])
         count = int(np.ceil(film.end / SPEED * RATE))
         instants = np.arange(count + 1) * SPEED / RATE
         frames = [film.frame(time) for time in instants]
-        path = FOLDER / f'{name}_{theme}.webp'
+        path = FOLDER / f'{name}.webp'
         lengths = [1000 // RATE] * count + [1000 // RATE * HOLD]
         frames[0].save(
             path,

@@ -1,4 +1,4 @@
-"""Draw the pictures of tutorials, notebooks and examples into doc/images, for doc/gallery.rst.
+"""Draw the pictures of pages, notebooks and examples into doc/images, for doc/index.rst.
 
     python doc/make_gallery.py [NAME...]
 
@@ -28,7 +28,7 @@ from PIL import Image
 from run_examples import ROOT, cells, examples
 
 FOLDER = ROOT / 'doc' / 'images'
-EXAMPLES = ('two_link_arm', 'iiwa', 'panda_second_order', 'panda_higher_order')
+EXAMPLES = ('panda_higher_order',)
 STYLE = {'axes.grid': True, 'axes.xmargin': 0.0, 'figure.dpi': 110, 'grid.alpha': 0.3}
 
 Values = Mapping[str, Any]
@@ -83,26 +83,6 @@ def controller(found: Values) -> Figure:
     return figure
 
 
-def check_trajectory(found: Values) -> Figure:
-    """What exceeds its limits, and the slower motion."""
-    figure, (left, right) = panels(2)
-    limits = found['limits']
-    for name, motion in (
-        ('planned', found['plan'].motion),
-        ('slowed down', found['slowed']),
-    ):
-        times = np.linspace(motion.start_time, motion.end_time, 1001)
-        values = motion(times)
-        left.plot(times, values[:, 1, 0], label=name)
-        right.plot(times, values[:, 2, 1], label=name)
-    draw_limits(left, limits.velocity[0])
-    draw_limits(right, -limits.acceleration[1], limits.acceleration[1])
-    left.set_ylabel('velocity of panda_joint1 [rad/s]')
-    right.set_ylabel('acceleration of panda_joint2 [rad/s$^2$]')
-    name_lines(figure, left)
-    return figure
-
-
 def elastic_joint(found: Values) -> Figure:
     """Joint and motor, and what the spring changes of the torque."""
     figure, (left, right) = panels(2)
@@ -138,19 +118,6 @@ def recorded_motion(found: Values) -> Figure:
     return figure
 
 
-def identification(found: Values) -> Figure:
-    """Errors of the motion that was not used, before and after."""
-    figure, (panel,) = panels(1)
-    for name, run in (
-        ('with what was known', found['before']),
-        ('identified', found['after']),
-    ):
-        panel.plot(run.times, 1e3 * np.abs(run.error).max(axis=1), label=name)
-    panel.set_ylabel('largest error of a joint [mrad]')
-    name_lines(figure, panel)
-    return figure
-
-
 def torque_rates(found: Values) -> Figure:
     """Torque rate of joint 2 as planned and retimed."""
     figure, (left, right) = panels(2)
@@ -165,24 +132,7 @@ def torque_rates(found: Values) -> Figure:
     return figure
 
 
-def stopped_robot(found: Values) -> Figure:
-    """Joint 1 around the missed cycle, as it was sent."""
-    figure, axes = panels(2)
-    sent, limit = found['sent'][:, 0], found['limits'].acceleration[0]
-    times = 1e-3 * np.arange(len(sent))
-    acceleration = np.diff(sent, n=2) / 1e-6
-    for panel, values in zip(axes, (sent[2:], acceleration)):
-        panel.plot(times[2:], values, '.-')
-        panel.set_xlim(2.188, 2.212)
-    axes[0].set_ylim(*np.sort(sent[[2188, 2212]]))
-    axes[0].set_ylabel('sent position of panda_joint1 [rad]')
-    axes[1].set_ylabel('its acceleration [rad/s$^2$]')
-    draw_limits(axes[1], limit, -limit)
-    name_lines(figure, axes[1])
-    return figure
-
-
-def elastic_joints(found: Values) -> Figure:
+def last_figure(found: Values) -> Figure:
     """The figure that the notebook draws."""
     return found['figure']
 
@@ -192,19 +142,19 @@ PAGES: dict[str, Callable[[Values], Figure]] = {
     for draw in (
         planner,
         controller,
-        check_trajectory,
         elastic_joint,
         recorded_motion,
-        identification,
     )
 }
-GUIDES = {
-    'planner': 'node',
-    'controller': 'node',
-    'elastic_joint': 'drives',
-}  # whose examples are drawn; the others are tutorials
+GUIDES = {  # whose examples are drawn
+    'planner': 'node.rst',
+    'controller': 'node.rst',
+    'elastic_joint': 'drives.rst',
+    'recorded_motion': 'files.rst',
+}
 NOTEBOOKS: dict[str, Callable[[Values], Figure]] = {
-    draw.__name__: draw for draw in (torque_rates, stopped_robot, elastic_joints)
+    'torque_rates': torque_rates,
+    'identification': last_figure,
 }
 
 
@@ -225,7 +175,7 @@ def drawn(name: str) -> Figure:
     """Run a page or a notebook and draw what comes of it."""
     found: dict[str, Any] = {'__name__': '__main__'}
     if name in PAGES:
-        page = ROOT / 'doc' / f'{GUIDES.get(name, f"tutorials/{name}")}.rst'
+        page = ROOT / 'doc' / GUIDES[name]
         code, draw = examples(page.read_text(encoding='utf-8')), PAGES[name]
     else:
         notebook = ROOT / 'examples' / 'notebooks' / f'{name}.ipynb'

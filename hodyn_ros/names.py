@@ -166,6 +166,35 @@ def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:
     return f'{shown} and {left_out} more' if left_out > 0 else shown
 
 
+def did_you_mean(name: object, known: Iterable[str], closeness: float = 0.6) -> str:
+    """Hint for a message on a name that is unknown.
+
+    Parameters
+    ----------
+    name : object
+        Written as str() does.
+    known : iterable of str
+    closeness : float
+        Of the name to the nearest one, from 0 to 1: 1 is the same name.
+
+    Returns
+    -------
+    str
+        Such as ' (did you mean jerk?)'; empty if no name is close.
+
+    Examples
+    --------
+    >>> from hodyn_ros.names import did_you_mean
+    >>> did_you_mean('torqe', ['velocity', 'torque'])
+    ' (did you mean torque?)'
+    """
+    # Only where something is wrong: difflib takes a while to load.
+    from difflib import get_close_matches
+
+    close = get_close_matches(str(name), [*known], 1, closeness)
+    return f' (did you mean {close[0]}?)' if close else ''
+
+
 def joint_order(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Indices that bring values in the order `given` into the order `wanted`.
 

@@ -10,11 +10,14 @@ import numpy as np
 import pylibfranka
 from motions import CYCLE, RATE_LIMIT, Commands
 
+from hodyn_ros.control import EffortFollower
+
 # Joint impedance: soft, as one that touches things has to be [N m/rad], [N m s/rad].
 STIFFNESS = np.array([150.0, 150.0, 150.0, 150.0, 62.5, 37.5, 12.5])
 DAMPING = np.array([25.0, 25.0, 25.0, 25.0, 15.0, 12.5, 7.5])
 # Between motions: stiffer, at this mean speed [rad/s] for this long at least [s], and at rest [s].
 APPROACH, SHORTEST, REST, STIFFER = 0.8, 0.3, 0.5, 4.0
+TORQUE_LIMITS = [87.0] * 4 + [12.0] * 3  # N m
 RECOVERY = 1.0  # s
 COLLISION = [200.0] * 7, [300.0] * 6  # N m, N: contacts are not what this is about
 
@@ -27,7 +30,7 @@ class Outcome:
     ----------
     commands : Commands
     reflex : str
-        Of the robot, in its own word; empty if the motion arrived.
+        Of the robot, in its own words; empty if the motion arrived.
     sent : ndarray, shape (N, 7)
         Torques, feedback included [N m].
     cycle : int
@@ -39,6 +42,8 @@ class Outcome:
         By how much, feedback included [N m/s].
     error : float
         Largest distance of a joint from where it should be [rad].
+    text : str
+        All that the robot said of a stop; what stopped motions before is in it, too.
     """
 
     commands: Commands
@@ -48,6 +53,17 @@ class Outcome:
     joint: int
     rate: float
     error: float
+    text: str
+
+
+def within_limits(most_rate: float) -> EffortFollower:
+    """Rule that keeps torques and their rate within limits, from zero on.
+
+    Each cycle has a torque of its own, so there is nothing to ease from one source to another.
+    """
+    rule = EffortFollower(TORQUE_LIMITS, [most_rate] * 7, extrapolation=0, ease_time=0.0)
+    rule.reset(np.zeros(7))
+    return rule
 
 
 class Arm:
@@ -85,11 +101,13 @@ class Arm:
         stiffer : float
             Factor of the stiffness.
         most_rate : float
-            Rate at which torques are cut, feedback included [N m/s].
+            Rate at which torques are cut, feedback included [N m/s]; infinite: they are sent as
+            they are, beyond their limits, too.
         """
         stiffness, damping = stiffer * STIFFNESS, stiffer**0.5 * DAMPING
-        step, last = most_rate * CYCLE, len(commands.position) - 1
-        sent, errors, reflex = [np.zeros(7)], [0.0], ''
+        last = len(commands.position) - 1
+        sent, errors, reflex, text = [np.zeros(7)], [0.0], '', ''
+        rule = within_limits(most_rate) if np.isfinite(most_rate) else None
         try:
             control = self._robot.start_torque_control()
             for cycle in range(last + 1):
@@ -97,15 +115,20 @@ class Arm:
                 error = commands.position[cycle] - np.array(state.q)
                 slower = commands.velocity[cycle] - np.array(state.dq)
                 torque = commands.torque[cycle] + stiffness * error + damping * slower
-                torque = np.clip(torque, sent[-1] - step, sent[-1] + step)
+                if rule is not None:
+                    rule.give(CYCLE * cycle, CYCLE * cycle, torque)
+                    torque = rule.update(CYCLE * cycle, CYCLE)
                 answer = pylibfranka.Torques(list(torque))
                 answer.motion_finished = cycle == last
                 control.writeOnce(answer)
                 sent.append(torque)
                 errors.append(float(np.abs(error).max()))
         except pylibfranka.ControlException as stop:
-            names = re.findall(r'[a-z_]+_(?:violation|discontinuity|reflex)', str(stop))
-            reflex = ', '.join(names) or str(stop)
+            text = str(stop)
+            # The text also names what stopped motions before.
+            errors_now = str(self._robot.read_once().current_errors)
+            names = re.findall(r'[a-z_]+_(?:violation|discontinuity|reflex)', errors_now)
+            reflex = ', '.join(names) or text
             time.sleep(RECOVERY)
             self._robot.automatic_error_recovery()
         rates = np.abs(np.diff(sent, axis=0)) / CYCLE
@@ -119,4 +142,5 @@ class Arm:
             joint,
             float(judged.max()),
             max(errors),
+            text,
         )

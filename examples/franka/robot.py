@@ -29,8 +29,9 @@ from franka_sim.mujoco_franka_sim import MujocoFrankaSim
 
 # Reflected inertia of the motors, of MuJoCo Menagerie's franka_fr3_v2 [kg m^2].
 ARMATURE = 0.195
-# Longest time that a step waits for a command [s], and between two looks at it.
-PATIENCE, PAUSE = 0.5, 2e-5
+# Longest time that a step waits for a command, and for the first one of a motion, which is not
+# the answer to the state that says that it begins; between two looks [s].
+PATIENCE, FIRST, PAUSE = 0.5, 0.2, 2e-5
 
 
 class SteppedArm(MujocoFrankaSim):
@@ -68,12 +69,17 @@ class SteppedServer(FrankaSimServer):
 
     def wait_for_command(self) -> None:
         """Return when the latest state has its answer, or there is nobody to give one."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
+        begin = time.monotonic()
+        while True:
             connection = self.udp_socket
             if connection is None or connection.fileno() < 0:
                 return
-            if not self.comm.awaiting_answer and not self._commands_in_flight:
+            is_answered = not self.comm.awaiting_answer and not self._commands_in_flight
+            # Without this the first two commands may act in one step.
+            is_first = self.comm.motion_id != 0 and not self.comm.active
+            if is_answered and not is_first:
+                return
+            if time.monotonic() > begin + (FIRST if is_first else PATIENCE):
                 return
             time.sleep(PAUSE)
 

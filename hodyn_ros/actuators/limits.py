@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators, check_mapping
-from hodyn_ros.checks import first_not_finite
+from hodyn_ros.checks import check_choice, checked_number, first_not_finite
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.model.limits import LIMITED
 from hodyn_ros.model.robot import RobotModel
@@ -90,25 +90,20 @@ def motor_limits(
         check_mapping(f'The limits of joint {name!r} are', own, 'quantities to limits')
         item = actuators.driven[actuators.model.joint_names.index(name)]
         for quantity, value in own.items():
-            if quantity not in columns:
-                raise ActuatorError(
-                    f'Joint {name!r}: the limit {quantity!r} is unknown, expected one of '
-                    f'{", ".join(MOTOR_QUANTITIES)}.'
-                )
-            count = 1 if quantity == 'deflection' else len(item.actuator.motor_suffixes)
-            try:
-                numbers = np.array(value, dtype=np.float64)
-            except (TypeError, ValueError):
-                numbers = np.array(np.nan)
-            if numbers.shape not in ((), (1,), (count,)) or not np.all(numbers > 0.0):
-                raise ActuatorError(
-                    f'Joint {name!r}: the limit of {quantity} is {value!r}, expected a '
-                    f'number above zero{f", or {count} of them" if count > 1 else ""}.'
-                )
-            where = item.joint if quantity == 'deflection' else item.motors
-            columns[quantity][where] = (
-                numbers.reshape(-1) if numbers.size > 1 else numbers.item()
-            )
+            what = f'Joint {name!r}: the limited quantity'
+            check_choice(what, quantity, columns, ActuatorError)
+            of = f'Joint {name!r}: the limit of {quantity}'
+            where = item.motors
+            if quantity == 'deflection':
+                where = slice(item.joint, item.joint + 1)
+            count = len(columns[quantity][where])
+            values = np.ravel(value)
+            if len(values) not in (1, count):
+                raise ActuatorError(f'{of} is {value!r}, expected one number or {count}.')
+            columns[quantity][where] = [
+                checked_number(of, x, ActuatorError, above=0.0, infinite=True)
+                for x in values
+            ]
     return MotorLimits(**columns)
 
 

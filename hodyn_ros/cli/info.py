@@ -14,7 +14,14 @@ from hodyn_ros.cli.config import DESCRIPTION
 from hodyn_ros.cli.output import show
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.display import Answer, Column, Table
-from hodyn_ros.model.limits import ANGULAR, MAGNITUDES, SERIES, Limits
+from hodyn_ros.model.limits import (
+    ANGULAR,
+    MAGNITUDES,
+    SERIES,
+    Limits,
+    MotionLimits,
+    scaled_limits,
+)
 from hodyn_ros.model.mechanism import BASE, Closure
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
@@ -82,7 +89,7 @@ def about(problem: Problem) -> Answer:
     links: dict[int, list[str]] = {}
     for name, frame in model.links.items():
         links.setdefault(frame.body, []).append(name)
-    joints, followers = _joints(problem, links), _followers(model, links)
+    joints, followers = _joints(problem, links), _followers(problem, links)
     friction, loops = friction_config(model), _loops(model.closure)
     data = {
         'name': model.name,
@@ -136,7 +143,7 @@ def _joints(problem: Problem, links: dict[int, list[str]]) -> list[dict[str, Any
                 for what, (series, order) in SERIES.items()
                 if what in ('position', *MAGNITUDES)
             },
-            **{what: values[j] for what, values in limits._asdict().items()},
+            **{what: getattr(limits, what)[j] for what in MotionLimits._fields[:-1]},
             'mass': model.M_body[body, 5, 5],
             'links': links.get(body, []),
         }
@@ -149,15 +156,18 @@ def _joints(problem: Problem, links: dict[int, list[str]]) -> list[dict[str, Any
     return joints
 
 
-def _followers(model: RobotModel, links: dict[int, list[str]]) -> list[dict[str, Any]]:
+def _followers(problem: Problem, links: dict[int, list[str]]) -> list[dict[str, Any]]:
     """Records of the joints that follow others, with the links that they move by their bodies."""
+    model, factors = problem.model, problem.limits.follower_factors
     tree = model.tree
     return [
         {
             'name': name,
             'limits': {
                 what: limit
-                for what, limit in tree.follower_limits.get(name, Limits())
+                for what, limit in scaled_limits(
+                    tree.follower_limits.get(name, Limits()), factors
+                )
                 ._asdict()
                 .items()
                 if what != 'effort' and np.isfinite(limit)

@@ -32,7 +32,12 @@ from hodyn_ros.identification.recording import Stretch
 from hodyn_ros.kinematics.closed_loops import closes_readily
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.motions import link_or_tip
-from hodyn_ros.model.limits import MotionLimits, velocity_use
+from hodyn_ros.model.limits import (
+    MAGNITUDES,
+    MotionLimits,
+    scaled_limits,
+    velocity_use,
+)
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import find_violations, motion_limits, tightened
@@ -71,11 +76,13 @@ class Excitation(NamedTuple):
 
     Examples
     --------
-    >>> from hodyn_ros import RobotModel
-    >>> from hodyn_ros.identification import excite
-    >>> found = excite(RobotModel.from_urdf('two_link'), duration=5.0, target='friction')
-    >>> found.names[:3], found.duration, found.motion.continuous_derivative
-    (('shoulder viscous', 'elbow viscous', 'shoulder coulomb'), 5.0, 4)
+    >>> import numpy as np
+    >>> from hodyn_ros.identification import Excitation
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> motion = fit_spline([0.0, 1.0, 2.0], [[0.0], [1.0], [0.0]])
+    >>> excitation = Excitation(motion, ('elbow viscous',), np.array([[400.0]]))
+    >>> excitation.duration, excitation.std, excitation.samples(100.0)[1].shape
+    (2.0, array([0.05]), (201, 5, 1))
     """
 
     motion: MotionSpline
@@ -369,24 +376,21 @@ def _bounds(
 ) -> MotionLimits:
     """Limits as far as they may be used, with finite positions, and torques of springs."""
     limits = tightened(model, motion_limits(model) if limits is None else limits)
-    lower, upper, *others = limits
+    lower, upper = limits.lower, limits.upper
     free = np.isin(model.joint_types, 'continuous') | ~np.isin(
         np.arange(model.n_joints), moved
     )
     free &= ~np.isfinite(upper - lower)
     lower, upper = np.where(free, [[-np.pi], [np.pi]], [lower, upper])
-    for what, limit in (('position', upper - lower), ('velocity', others[0])):
+    for what, limit in (('position', upper - lower), ('velocity', limits.velocity)):
         if without := [model.joint_names[j] for j in moved if not 0.0 < limit[j] < np.inf]:
             raise UnlimitedError(
                 f'The {what} of {listed(without)} has no finite range above zero; give limits, or '
                 'name other joints.'
             )
     middle, half = 0.5 * (upper + lower), 0.5 * share * (upper - lower)
-    scaled = MotionLimits(
-        middle - half, middle + half, *(share * limit for limit in others)
-    )
-    # So that the limits of the velocity that depend on positions shrink by the share.
-    scaled = scaled._replace(deceleration_limit=share**2 * limits.deceleration_limit)
+    scaled = scaled_limits(limits, dict.fromkeys(MAGNITUDES, share))
+    scaled = scaled._replace(lower=middle - half, upper=middle + half)
     for name, spring in springs.items():
         j = model.joint_names.index(name)
         scaled.effort[j] = min(scaled.effort[j], share * np.abs(spring.torque_range).min())

@@ -482,7 +482,9 @@ def _motion_limits(joints: Sequence[Joint]) -> MotionLimits:
     """Limits of joints as they are described."""
     described = np.array([joint.limits for joint in joints], dtype=np.float64)
     columns = described.reshape(-1, len(Limits._fields)).T
-    known = {name: column.copy() for name, column in zip(Limits._fields, columns)}
+    known: dict[str, Any] = {
+        name: column.copy() for name, column in zip(Limits._fields, columns)
+    }
     unknown = np.full((2, len(joints)), np.inf)
     return MotionLimits(**known, effort_dot=unknown[0], effort_ddot=unknown[1])
 

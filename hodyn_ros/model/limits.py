@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,10 +71,14 @@ class Limits(NamedTuple):
             raise ModelError(f'{owner}: velocity_offset is infinite, expected a number.')
 
 
+L = TypeVar('L', bound=NamedTuple)
+
+
 class MotionLimits(NamedTuple):
     """Limits of the n joints in model order, each of shape (n,); infinite where there is none.
 
-    A description holds all but the last two, and before URDF 1.2 neither acceleration nor jerk.
+    A description holds all but efforts' derivatives, and before URDF 1.2 neither acceleration nor
+    jerk.
 
     Examples
     --------
@@ -107,12 +112,13 @@ class MotionLimits(NamedTuple):
     velocity_offset: Array
     """Of the same limits [rad/s] or [m/s]; of no importance where `deceleration_limit` is
     infinite."""
+    follower_factors: Mapping[str, float] = {}
+    """Factors, by the quantity, of the limits that a description gives to joints that move with
+    these ones; see `scaled_limits`."""
 
 
-MAGNITUDES = MotionLimits._fields[2:-2]
+MAGNITUDES = MotionLimits._fields[2:-3]
 """Quantities of joints with a largest magnitude."""
-FALLING = MotionLimits._fields[-2:]
-"""What limits of the velocity that fall towards those of the position depend on."""
 
 LIMITED = (
     ('velocity', 'motion', 1),
@@ -141,6 +147,42 @@ ANGULAR = {
 """Units of the series where joints turn."""
 
 
+def scaled_limits(limits: L, factors: Mapping[str, float]) -> L:
+    """Limits times factors.
+
+    A limit of the velocity that falls towards those of the position is scaled at all positions:
+    f (sqrt(2 a d) - v) = sqrt(2 f^2 a d) - f v, see `velocity_range`.
+
+    Parameters
+    ----------
+    limits : Limits, MotionLimits or MotorLimits
+    factors : mapping of str to float
+        By the quantity, as in `LIMITED`; those of other kinds of limits are left alone.
+
+    Returns
+    -------
+    Limits, MotionLimits or MotorLimits
+        Of the same kind; infinite limits stay infinite. `MotionLimits` scale those of joints that
+        move with their joints, too.
+    """
+    powers = [(name, name, 1) for name in factors]
+    if 'velocity' in factors:
+        powers += [
+            ('deceleration_limit', 'velocity', 2),
+            ('velocity_offset', 'velocity', 1),
+        ]
+    changed = {
+        name: factors[quantity] ** power * getattr(limits, name)
+        for name, quantity, power in powers
+        if name in limits._fields
+    }
+    if isinstance(limits, MotionLimits):
+        known = limits.follower_factors
+        both = {name: known.get(name, 1.0) * x for name, x in factors.items()}
+        changed['follower_factors'] = {**known, **both}
+    return limits._replace(**changed)
+
+
 def velocity_range(limits: MotionLimits, positions: Array) -> tuple[Array, Array]:
     """Lowest and highest velocities at positions.
 
@@ -165,8 +207,16 @@ def velocity_range(limits: MotionLimits, positions: Array) -> tuple[Array, Array
         return -limits.velocity, limits.velocity
     upper = np.broadcast_to(limits.velocity, positions.shape).copy()
     lower, q = -upper, positions[..., falls]
-    bounds = (np.asarray(column)[falls] for column in limits)
-    low, high, most, *_, slowing, offset = bounds
+    low, high, most, slowing, offset = (
+        np.asarray(column)[falls]
+        for column in (
+            limits.lower,
+            limits.upper,
+            limits.velocity,
+            limits.deceleration_limit,
+            limits.velocity_offset,
+        )
+    )
     for side, sign, room in ((lower, -1.0, q - low), (upper, 1.0, high - q)):
         fastest = np.sqrt(2.0 * slowing * np.maximum(room, 0.0)) - offset
         side[..., falls] = sign * np.fmin(most, np.maximum(fastest, 0.0))

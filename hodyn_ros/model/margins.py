@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeVar
 
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.limits import LIMITED
-from hodyn_ros.names import listed, name_of, number
-
-L = TypeVar('L', bound=NamedTuple)
+from hodyn_ros.model.limits import LIMITED, L, scaled_limits
+from hodyn_ros.names import did_you_mean, listed, name_of, number
 
 _QUANTITIES = [name for name, *_ in LIMITED]
 _BY_NAME = {
@@ -50,8 +47,10 @@ def checked_margins(given: Mapping[str, object]) -> dict[str, float]:
         quantity = _BY_NAME.get(name)
         if quantity is None:
             raise ModelError(
-                f'margins.{name} is unknown, expected one of {listed(_BY_NAME)}.'
-                + ' Positions have no margin: narrow their limits.' * (name == 'position')
+                f'margins.{name} is unknown{did_you_mean(name, _BY_NAME)}, expected one of '
+                f'{listed(_BY_NAME)}.'
+                + ' Positions have no margin: narrow their limits.'
+                * (name == 'position')
             )
         if quantity in margins:
             raise ModelError(f'margins.{name} is given twice, as two names of {quantity}.')
@@ -77,6 +76,9 @@ def _share(name: str, given: object) -> float:
 def with_margins(limits: L, margins: Mapping[str, float]) -> L:
     """Limits less the shares that are left to feedback.
 
+    Those of joints that move with others, and of velocities that fall towards the limits of
+    positions, have the same margins.
+
     Parameters
     ----------
     limits : MotionLimits or MotorLimits
@@ -96,13 +98,7 @@ def with_margins(limits: L, margins: Mapping[str, float]) -> L:
     >>> with_margins(limits, {'effort': 0.1}).effort[0].item(), limits.effort[0].item()
     (78.3, 87.0)
     """
-    return limits._replace(
-        **{
-            name: (1.0 - share) * getattr(limits, name)
-            for name, share in margins.items()
-            if name in limits._fields
-        }
-    )
+    return scaled_limits(limits, {name: 1.0 - share for name, share in margins.items()})
 
 
 def margins_in_words(margins: Mapping[str, float]) -> str:

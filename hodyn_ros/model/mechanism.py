@@ -291,7 +291,9 @@ class Mechanism:
             self,
             joint_names=tuple(self.joint_names[j] for j in joints),
             joint_types=tuple(self.joint_types[j] for j in joints),
-            limits=MotionLimits(*(values[joints] for values in self.limits)),
+            limits=MotionLimits._make(
+                [*(values[joints] for values in self.limits[:-1]), self.limits[-1]]
+            ),
             closure=closure,
         )
 

@@ -18,6 +18,7 @@ from hodyn_ros.model.limits import (
     Limits,
     MotionLimits,
     over,
+    scaled_limits,
     velocity_range,
 )
 from hodyn_ros.model.mechanism import Mechanism
@@ -268,7 +269,8 @@ class LimitedJoints:
     ----------
     model : RobotModel
     limits : MotionLimits
-        Of the n joints of the model; the others have those of its description.
+        Of the n joints of the model; the others have those of its description, times the
+        `follower_factors` of these.
 
     Attributes
     ----------
@@ -281,6 +283,8 @@ class LimitedJoints:
         Whether each of them slides.
     moved : list of int
         Those others, bodies of the tree.
+    follower_limits : dict of str to Limits
+        Of all joints that move with others.
     """
 
     def __init__(self, model: Mechanism, limits: MotionLimits) -> None:
@@ -293,6 +297,9 @@ class LimitedJoints:
             for j in model.closure.dependent:
                 own = (float(getattr(tree.limits, what)[j]) for what in Limits._fields)
                 known[tree.joint_names[j]] = Limits(*own)
+        self.follower_limits = known = {
+            name: scaled_limits(own, limits.follower_factors) for name, own in known.items()
+        }
         self.moved: list[int] = [
             body
             for body, name in enumerate(tree.body_names)
@@ -306,12 +313,11 @@ class LimitedJoints:
         for name in (tree.body_names[body] for body in self.moved):
             others = known[name]._replace(effort=np.inf)
             self.names += (name,)
-            self.limits = MotionLimits(
-                *(
-                    np.append(column, getattr(others, what, np.inf))
-                    for what, column in self.limits._asdict().items()
-                )
-            )
+            columns: dict[str, Any] = {
+                what: np.append(getattr(self.limits, what), getattr(others, what, np.inf))
+                for what in MotionLimits._fields[:-1]
+            }
+            self.limits = self.limits._replace(**columns)
 
     def _is_implied(self, body: int, limits: Limits) -> bool:
         """Whether a joint keeps its limits wherever the joint that it follows keeps its own."""
@@ -480,7 +486,7 @@ def tightened(model: Mechanism, limits: MotionLimits) -> MotionLimits:
     for body in others.moved:
         j = model.coordinate[body]
         if model.multiplier[body]:
-            known = model.follower_limits[model.body_names[body]]
+            known = others.follower_limits[model.body_names[body]]
             own[:, j] = np.minimum(own[:, j], _implying(model, body, known))
     own[0] *= -1.0
     return limits._replace(**dict(zip(_OF_MOTION, own)))

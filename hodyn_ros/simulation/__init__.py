@@ -3,10 +3,10 @@
 MuJoCo is imported when the first plant is made.
 """
 
+from hodyn_ros.simulation.closed_loop import Tracking, simulate_tracking
 from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.plant import ElasticPlant
-from hodyn_ros.simulation.sampling import Measurement, SampledPlant, Sensors
-from hodyn_ros.simulation.tracking import Tracking, simulate_tracking
+from hodyn_ros.simulation.sampled import Measurement, SampledPlant, Sensors
 
 __all__ = [
     'ElasticPlant',

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.drives import Actuator, SeriesElastic
+from hodyn_ros.actuators.drives import Actuator
 from hodyn_ros.checks import check_choice, checked_number, finite_array
 from hodyn_ros.errors import DeflectionError, SimulationError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, opened
@@ -391,25 +391,21 @@ class ElasticPlant:
 
     def _at_rest(self, position: Array, stiffness: Mapping[str, float]) -> Array:
         """Motor positions at which the springs carry the weight of the links."""
-        motors = position[self._joint]
+        motors = np.empty(len(self._joint))
         for j, (name, Q) in enumerate(zip(self.joint_names, self.weight(position))):
             joint, own = self._joints[j], self._joint == j
             try:
-                actuator = self.actuators[name]
-                if isinstance(actuator, SeriesElastic):
-                    motors[own] += actuator.spring.deflection(Q / joint.factor)
-                    motors[own] += 0.5 * joint.backlash * np.sign(Q)
-                elif joint.law is not None:
+                actuator, given = self.actuators[name], [[position[j]], [Q / joint.factor]]
+                if actuator.needs_stiffness:
                     if name not in stiffness:
                         raise SimulationError(
                             'The weight alone does not determine the positions of its motors; '
                             'give its stiffness, or theta of the motors '
                             f'{listed(self.motor_names)}.'
                         )
-                    series = (
-                        np.array([value]) for value in (position[j], Q, stiffness[name])
-                    )
-                    motors[own] = actuator.motors(*series).position[:, 0]
+                    given.append([stiffness[name]])
+                motors[own] = actuator.motors(*given).position[:, 0]
+                motors[own] += 0.5 * joint.backlash * np.sign(Q)
             except DeflectionError as error:
                 raise DeflectionError(f'Joint {name!r}: {error}', joint=name) from None
             except SimulationError as error:

@@ -14,11 +14,11 @@ from hodyn_ros.streams.motion_stream import Instant, MotionStream, Plan, Request
 from hodyn_ros.streams.timeline import PlannedMotion, State, Timeline
 
 if TYPE_CHECKING:
+    from hodyn_ros.streams.acting_wrenches import Wrenches
     from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
-    from hodyn_ros.streams.inputs import Measured, References, Stamps
-    from hodyn_ros.streams.laws import elastic_robot, make_laws
+    from hodyn_ros.streams.loop_inputs import Measured, References, Stamps
+    from hodyn_ros.streams.loop_laws import elastic_robot, make_laws
     from hodyn_ros.streams.payloads import Transitions
-    from hodyn_ros.streams.wrenches import Wrenches
 
 __all__ = [
     'ControlStep',
@@ -44,13 +44,13 @@ __all__ = [
 _LATER = {
     'ControlStep': 'control_loop',
     'ControlLoop': 'control_loop',
-    'Measured': 'inputs',
-    'References': 'inputs',
-    'Stamps': 'inputs',
+    'Measured': 'loop_inputs',
+    'References': 'loop_inputs',
+    'Stamps': 'loop_inputs',
     'Transitions': 'payloads',
-    'Wrenches': 'wrenches',
-    'elastic_robot': 'laws',
-    'make_laws': 'laws',
+    'Wrenches': 'acting_wrenches',
+    'elastic_robot': 'loop_laws',
+    'make_laws': 'loop_laws',
 }
 
 

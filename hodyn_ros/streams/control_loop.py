@@ -23,13 +23,14 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ControlError, HodynError, MotionError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.violations import find_violations
-from hodyn_ros.streams.inputs import (
+from hodyn_ros.streams.loop_inputs import (
     ELASTIC_STATE,
     HOLD,
     LATE,
     RESET,
     RESET_TIME,
     Measured,
+    Pace,
     References,
     Stamps,
 )
@@ -41,20 +42,21 @@ from hodyn_ros.streams.motion_stream import (
     Plan,
     TrajectoryPlanner,
 )
-from hodyn_ros.streams.pace import Pace
 from hodyn_ros.streams.preparation import Host, RobotPreparation
-from hodyn_ros.streams.requests import report_plan, request_of
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.received import report_plan, request_of
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, State, at_rest, check_age
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
-    from hodyn_ros.streams.laws import Laws
+    from hodyn_ros.streams.loop_laws import Laws
 
 MakeLaws = Callable[[Host, Robot, Any], 'Laws']
 """Makes what controls a robot by settings; HodynError if nothing can."""
 
 
+# Of measurements; estimating laws alone use the last one, and no velocities.
+_FIELDS = 'position', 'velocity', 'motor_position', 'motor_velocity', 'spring_torque'
 _SUSPENDED = 'The robot gets no commands, so that its brakes close: '
 
 
@@ -290,15 +292,16 @@ class ControlLoop:
             If there is no robot, the motion exceeds limits, or it is older than the latest
             measurement by more than `reference_timeout`.
         """
-        robot, check = (laws := self.ready()).robot, laws.check
-        effort = inverse_dynamics(robot.model, motion[:3])
-        if check.look(motion[:3], effort):
+        model = (laws := self.ready()).robot.model
+        effort = inverse_dynamics(model, motion[:3])
+        if laws.check.look(motion[:3], effort):
             rows = motion[None, :3], effort[None]
-            first = find_violations(robot.model, robot.limits, *rows)[0]
-            raise MotionError(
+            first = find_violations(model, laws.limits, *rows)[0]
+            reason = (
                 f'The reference exceeds a limit: {first.quantity} of {first.joint_name} is '
                 f'{first.value:.6g}, its limit {first.limit:.6g}.'
             )
+            raise MotionError(' '.join((reason, *self._host.settings.planning.headroom())))
         timeout = round(self._host.settings.reference_timeout * NANOSECONDS)
         oldest = 0 if self.measured is None else self.measured.stamp - timeout
         self.references.take(stamp or self.time(), motion, oldest)
@@ -439,19 +442,17 @@ class ControlLoop:
     def _rows(self, given: Mapping[str, Array]) -> Array:
         """Positions and velocities of links and motors; as a fifth row the used spring torques."""
         laws, settings = self.ready(), self._host.settings
-        estimates = laws.controller.estimates
-        fields = {'position': True, 'velocity': not estimates}
-        fields |= {f'motor_{field}': needed for field, needed in fields.items()}
-        if estimates and settings.torque_sensors:
-            fields['spring_torque'] = True
+        estimates, fields = laws.controller.estimates, list(_FIELDS)
+        if not (estimates and settings.torque_sensors):
+            fields.remove('spring_torque')
         rows = np.full((len(fields), laws.robot.model.n_joints), np.nan)
-        for row, (field, is_needed) in zip(rows, fields.items()):
+        for row, field in zip(rows, fields):
             if field not in given:
-                if is_needed:
-                    raise MotionError(
-                        f'{ELASTIC_STATE}: {field} is empty, but the law needs it.'
-                    )
-                continue
+                if 'velocity' in field and estimates:
+                    continue
+                raise MotionError(
+                    f'{ELASTIC_STATE}: {field} is empty, but the law needs it.'
+                )
             row[:] = given[field]
             bad = np.flatnonzero(~np.isfinite(row))
             if len(bad):

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.errors import HodynError
-from hodyn_ros.streams.process_watch import ENDED, SILENT, resident_memory
+from hodyn_ros.streams.process_watch import ProcessWatch, resident_memory
 
 if TYPE_CHECKING:
-    from hodyn_ros.streams.robot import Robot
+    from hodyn_ros.streams.robot_in_use import Robot
 
 OK, WARN, ERROR, STALE = (bytes([number]) for number in range(4))
 """Levels, by the numbers of diagnostic_msgs/DiagnosticStatus."""
@@ -74,33 +74,6 @@ def worst(causes: Iterable[Cause], fine: str) -> tuple[bytes, str]:
     return level, text if times in (1, True) else f'{text} ({times} times)'
 
 
-class ProcessHealth(NamedTuple):
-    """State of a process that works for the node.
-
-    Attributes
-    ----------
-    state : str
-        Of `ProcessWatch`.
-    restarts : int
-    last_exit : str
-    pid : int, optional
-    silence : float
-        Time since its last sign of life [s].
-    """
-
-    state: str
-    restarts: int
-    last_exit: str
-    pid: int | None
-    silence: float = 0.0
-
-    def fault(self) -> str:
-        """Reason why it does not work; empty if it does."""
-        if self.state == SILENT:
-            return f'planning does not answer since {self.silence:.1f} s'
-        return 'the process has ended' if self.state == ENDED else ''
-
-
 class StreamHealth(NamedTuple):
     """State of a stream of motions.
 
@@ -111,11 +84,17 @@ class StreamHealth(NamedTuple):
         Behaviour of the robot that does not follow; empty if it follows.
     lead : float
         Time from the decision on a motion until a controller has it [s].
+    waiting : int
+        Trajectories that wait.
+    longest : float
+        Longest wait of one [s].
     """
 
     state: str
     lost: str
     lead: float
+    waiting: int
+    longest: float
 
 
 class Health:
@@ -238,14 +217,14 @@ class OutputHealth(Health):
         self._longest: dict[str, float] = {}
 
     def published(
-        self, compute_time: float = math.nan, stamp: int | None = None, now: int = 0
+        self, compute_time: float = 0.0, stamp: int | None = None, now: int = 0
     ) -> None:
         """Count an output.
 
         Parameters
         ----------
         compute_time : float
-            Time that it took [s].
+            Time that it took [ms].
         stamp, now : int
             Instant of the output, if there is one, and time of its sending [ns].
         """
@@ -253,7 +232,7 @@ class OutputHealth(Health):
         self.recent['published'] += 1
         if stamp is not None:
             longest, age = self._longest, 1e-6 * (now - stamp)
-            if not longest or age > longest['age']:
+            if age > longest.get('age', -math.inf):
                 longest['age'] = age
             if compute_time > longest.get('compute time', 0.0):
                 longest['compute time'] = compute_time
@@ -289,9 +268,8 @@ class OutputHealth(Health):
             **dict.fromkeys(('published', 'held back'), 0),
             **self.total,
         }
-        scale = {'age': 1.0, 'compute time': 1e3}
         for what, longest in self._longest.items():
-            values[f'longest {what} [ms]'] = f'{scale[what] * longest:.3f}'
+            values[f'longest {what} [ms]'] = f'{longest:.3f}'
         causes: tuple[Cause, ...] = (
             (ERROR, f'the output is held back: {why}', recent['held back']),
             (WARN, 'limits are exceeded', hits),
@@ -321,12 +299,10 @@ class NodeHealth:
         Efforts, or what else the node computes, and motors.
     estimate : tuple of (int, float, iterable of float), optional
         Latest one: highest known derivative, delay [s], noise of the joints.
-    process : ProcessHealth, optional
-        The process that plans.
+    process : ProcessWatch, optional
+        Of the process that plans.
     waiting : tuple of (int, int), optional
         Requests of the service that wait, and how many may.
-    waiting_trajectories : tuple of (int, float)
-        Number of those that wait, and the longest wait of one [s].
     stream : StreamHealth, optional
     use_sim_time : bool
     namesakes : int
@@ -345,9 +321,8 @@ class NodeHealth:
         self.wrenches: Mapping[str, str] = {}
         self.output, self.motors = OutputHealth(), OutputHealth()
         self.estimate: tuple[int, float, Iterable[float]] | None = None
-        self.process: ProcessHealth | None = None
+        self.process: ProcessWatch | None = None
         self.waiting: tuple[int, int] | None = None
-        self.waiting_trajectories: tuple[int, float] = (0, 0.0)
         self.stream: StreamHealth | None = None
         self._restarts = 0  # that have been reported
         self._jumps = Health()
@@ -449,29 +424,30 @@ class NodeHealth:
     def _planning(self) -> Report:
         causes: list[Cause] = []
         values: dict[str, object] = {}
-        if self.process is not None:
-            state, restarts, last_exit, pid, silence = self.process
-            text = f'the process was started again, it had ended: {last_exit}'
-            causes.append((WARN, text, restarts - self._restarts))
-            self._restarts = restarts
-            fault = self.process.fault()
-            causes.append((ERROR, fault, bool(fault)))
-            count, longest = self.waiting_trajectories
+        if (watch := self.process) is not None:
+            text = f'the process was started again, it had ended: {watch.last_exit}'
+            causes += (
+                (WARN, text, watch.restarts - self._restarts),
+                (ERROR, watch.fault, bool(watch.fault)),
+            )
+            self._restarts = watch.restarts
             values = {
-                'process': state,
-                'process id': '' if pid is None else pid,
-                'silent for [s]': f'{silence:.1f}',
-                'restarts': restarts,
-                'last exit': last_exit,
-                'memory [MiB]': '' if pid is None else self._memory(pid),
-                'waiting trajectories': count,
-                'longest wait of a trajectory [s]': f'{longest:.1f}',
+                'process': watch.state,
+                'process id': watch.pid or '',
+                'silent for [s]': f'{watch.silence:.1f}',
+                'restarts': watch.restarts,
+                'last exit': watch.last_exit,
+                'memory [MiB]': self._memory(watch.pid) if watch.pid else '',
             }
         if self.stream is not None:
-            state, lost, lead = self.stream
+            state, lost, lead, count, longest = self.stream
             causes.append((ERROR, lost, bool(lost)))
-            values['stream of motions'] = state
-            values['lead of motions [ms]'] = f'{1e3 * lead:.3g}'
+            values |= {
+                'waiting trajectories': count,
+                'longest wait of a trajectory [s]': f'{longest:.1f}',
+                'stream of motions': state,
+                'lead of motions [ms]': f'{1e3 * lead:.3g}',
+            }
         if self.waiting is not None:
             count, most = self.waiting
             values['waiting requests'], values['most waiting requests'] = count, most

@@ -10,11 +10,9 @@ import numpy as np
 from hodyn_ros.kinematics.closed_loops import complete_motion
 from hodyn_ros.kinematics.loop_states import complete_joint_state
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.streams.timeline import NANOSECONDS, State
+from hodyn_ros.streams.timeline import NANOSECONDS, State, nearest_turn
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.typing import Array
-
-TURN = 2.0 * np.pi
 
 # A speed that is no larger than so many of its standard deviations is none.
 _STANDING = 3.0
@@ -31,10 +29,6 @@ class MeasuredMotion:
     ----------
     joint_names : tuple of str
         Of the robot.
-    dropped : int
-        Measurements that came too late to be used.
-    is_behind_gap : bool
-        Whether the latest one made the estimate start anew.
     """
 
     def __init__(self) -> None:
@@ -63,8 +57,6 @@ class MeasuredMotion:
         self._last_position = np.zeros(0)
         self._last_stamp = 0
         self._estimator: DerivativeEstimator | None = None
-        self.dropped = 0
-        self.is_behind_gap = False
         if self._in_use is not None and self._in_use[0].enabled:
             settings = self._in_use[0]
             self._estimator = DerivativeEstimator(
@@ -95,11 +87,15 @@ class MeasuredMotion:
         position = self._unwrapped(position)
         gaps = estimator.gaps
         estimate = estimator.update(stamp, position)
-        is_gap = self.is_behind_gap = estimator.gaps > gaps
-        self.dropped = estimator.dropped
-        if is_gap or stamp > self._last_stamp:
+        if estimator.gaps > gaps or stamp > self._last_stamp:
             self._last_position, self._last_stamp = position, stamp
         return estimate
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Measurements that came too late, and those that made the estimate start anew."""
+        estimator = self._estimator
+        return (0, 0) if estimator is None else (estimator.dropped, estimator.gaps)
 
     @property
     def latest(self) -> tuple[Array, int] | None:
@@ -145,8 +141,7 @@ class MeasuredMotion:
         """Positions of continuous joints without the turns after which encoders start anew."""
         if not (self._turns.any() and len(self._last_position)):
             return position
-        turns = np.round((self._last_position - position) / TURN)
-        return np.where(self._turns, position + TURN * turns, position)
+        return nearest_turn(position, self._last_position, self._turns)
 
 
 class MechanismStates:

@@ -15,14 +15,14 @@ import numpy as np
 
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import MotionLimits
-from hodyn_ros.streams.following import Following
+from hodyn_ros.streams.path_watch import Following
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline, at_rest
 from hodyn_ros.trajectory.motion import position_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
-    from hodyn_ros.streams.robot import Robot
+    from hodyn_ros.streams.robot_in_use import Robot
 
 TRAJECTORY = 'joint_trajectory'
 CHUNK = 'position_chunk'

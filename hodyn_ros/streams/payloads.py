@@ -20,13 +20,15 @@ from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
+from hodyn_ros.streams.signals import brought_to_rest
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.typing import Array
 
 LONGEST_TRANSITION = 3600.0  # s
 MOST_WAITING = 16
 _MOST_KEPT = 2 * MOST_WAITING  # changes that are over among them
+_WHOLE = np.eye(3, 1)  # a share that is one, and its derivatives
 # Samples that are older than the end of a transition by more than this no one asks for [ns].
 _PAST = 60 * NANOSECONDS
 
@@ -106,8 +108,8 @@ def with_payload(
 
 def law_from(
     joint: str, names: Sequence[str], values: Sequence[float], model: RobotModel
-) -> tuple[tuple[str, str, float], ...]:
-    """Friction of a joint, as settings hold it.
+) -> dict[str, float]:
+    """Friction of a joint by the parameters of its law.
 
     Parameters
     ----------
@@ -120,8 +122,7 @@ def law_from(
 
     Returns
     -------
-    tuple of (str, str, float)
-        Joint, parameter and value.
+    dict of str to float
 
     Raises
     ------
@@ -138,9 +139,10 @@ def law_from(
             f'names are {listed(names) or "none"} with {len(values)} values, expected different '
             'names and a value for each.'
         )
-    if names:
-        friction_from_config({joint: dict(zip(names, map(float, values)))})
-    return tuple((joint, name, float(value)) for name, value in zip(names, values))
+    law = dict(zip(names, map(float, values)))
+    if law:
+        friction_from_config({joint: law})
+    return law
 
 
 class _Transition(NamedTuple):
@@ -184,14 +186,10 @@ class _Transition(NamedTuple):
         ndarray, shape (orders,)
             [1/s^k]
         """
-        T = self.duration / NANOSECONDS
-        x = (time - self.start) / self.duration
-        series = (
-            x**3 * (10.0 - 15.0 * x + 6.0 * x**2),
-            30.0 * (x * (1.0 - x)) ** 2 / T,
-            60.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / T**2,
-        )
-        return np.array(series[:orders])
+        elapsed, T = (time - self.start) / NANOSECONDS, self.duration / NANOSECONDS
+        before = brought_to_rest(_WHOLE, elapsed, T, to_zero=True)
+        share: Array = (_WHOLE - before)[:orders, 0]
+        return share
 
 
 class Transitions:
@@ -208,7 +206,7 @@ class Transitions:
 
     >>> from hodyn_ros import RobotModel
     >>> from hodyn_ros.streams import Transitions
-    >>> from hodyn_ros.streams.robot import Robot
+    >>> from hodyn_ros.streams.robot_in_use import Robot
     >>> model = RobotModel.from_urdf('two_link')
     >>> bare = Robot(model, model.limits, '')
     >>> loaded = bare._replace(model=model.with_payload('tool', 1.0))

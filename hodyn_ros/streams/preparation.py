@@ -19,7 +19,7 @@ from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.health import START_GRACE, NodeHealth, reason
-from hodyn_ros.streams.robot import (
+from hodyn_ros.streams.robot_in_use import (
     DESCRIPTION,
     EFFORT_ORDERS,
     REMEMBERED,
@@ -248,7 +248,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
         progressed: Callable[[], None],
         changed: Callable[[Compiled], None],
     ) -> None:
-        super().__init__(node, self._compilation, self._robot_of, progressed, changed)
+        super().__init__(node, self._compilation, self._made, progressed, changed)
         self._wrenches = wrenches
         self._payloads: tuple[Payload, ...] = ()
         options = model_settings(node.settings)
@@ -269,7 +269,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
             If it cannot be used.
         """
         try:
-            self._robot_of(xml, (self._assembled(xml), ''))
+            self._made(xml, (self._assembled(xml), ''))
         except HodynError as error:
             self.refuse(str(error))
             raise
@@ -292,7 +292,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
         """
         if self.robot is not None:
             carried = self._payloads if payloads is None else payloads
-            self.robot = self._made(self.robot.description, self.robot.bare, carried)
+            self.robot = self.with_payloads(carried)
             self._payloads = carried  # only if there is such a robot
 
     def with_payloads(self, payloads: tuple[Payload, ...]) -> Robot:
@@ -312,7 +312,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
             If there is no robot.
         """
         robot = self.ready()
-        return self._made(robot.description, robot.bare, payloads)
+        return self._made(robot.description, (robot.bare, ''), payloads)
 
     def _compilation(self, xml: str) -> Callable[[], Compiled]:
         wrenches, base_moves = self._wrenches(), self._node.settings.base_motion
@@ -327,14 +327,12 @@ class CompiledRobots(RobotPreparation[Compiled]):
 
         return make
 
-    def _robot_of(self, description: str, made: Compiled) -> Robot:
-        return self._made(description, made[0], self._payloads)
-
     def _made(
-        self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]
+        self, description: str, made: Compiled, payloads: tuple[Payload, ...] | None = None
     ) -> Robot:
-        settings = self._node.settings
-        robot = made_robot(description, bare, settings, payloads)
+        bare, settings = made[0], self._node.settings
+        carried = self._payloads if payloads is None else payloads
+        robot = made_robot(description, bare, settings, carried)
         if any(model is not bare for model in robot.variants):
             self._node.worker.put(lambda: prepare_variants(robot, settings.base_motion))
         return robot

@@ -31,15 +31,30 @@ class ProcessWatch:
         For how long there has been no sign, at the latest look [s].
     overdue : str
         Why the process is to be killed; empty if it is not.
+    pid : int, optional
+        Number of the process.
+    restarts : int
+    last_exit : str
+        Why the process before it has ended.
     """
 
     def __init__(self) -> None:
         self.state = ENDED
         self.silence = 0.0
-        self.overdue = ''
+        self.overdue = self.last_exit = ''
+        self.pid: int | None = None
+        self.restarts = 0
         self._heard = self._worked = self._looked = self._ready_time = self._computed = 0.0
 
-    def begin(self, now: float, ready_time: float) -> None:
+    @property
+    def fault(self) -> str:
+        """Reason why the process does not work; empty if it does."""
+        if self.state == SILENT:
+            return f'planning does not answer since {self.silence:.1f} s'
+        is_over = self.state == ENDED and self.last_exit
+        return 'the process has ended' if is_over else ''
+
+    def begin(self, now: float, ready_time: float, pid: int | None = None) -> None:
         """Note that a process has been started.
 
         Parameters
@@ -48,7 +63,9 @@ class ProcessWatch:
             [s]
         ready_time : float
             Within which it gives its first sign [s].
+        pid : int, optional
         """
+        self.pid, self.restarts = pid, self.restarts + bool(self.last_exit)
         self.state, self.silence, self.overdue = STARTING, 0.0, ''
         self._heard = self._worked = self._looked = now
         self._ready_time, self._computed = ready_time, 0.0
@@ -58,9 +75,10 @@ class ProcessWatch:
         if self.state != ENDED:
             self.state, self._heard, self.overdue = RUNNING, now, ''
 
-    def end(self) -> None:
-        """Note that the process is no more."""
-        self.state, self.silence = ENDED, 0.0
+    def end(self, why: str = '') -> None:
+        """Note that the process is no more, and why, unless it was killed."""
+        self.state, self.silence, self.pid = ENDED, 0.0, None
+        self.last_exit = self.overdue or why
 
     def look(self, now: float, computed: float) -> None:
         """Bring `state`, `silence` and `overdue` up to date; to be called every LOOK_PERIOD.

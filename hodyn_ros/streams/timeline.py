@@ -8,12 +8,14 @@ import numpy as np
 
 from hodyn_ros.errors import MotionError, StaleError, TrajectoryError
 from hodyn_ros.trajectory.motion import PiecewiseMotion
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Flags
 
 NANOSECONDS = 1_000_000_000  # in a second
 
 # Beyond it a motion of any length would leave the range of time messages (the year 2038).
 _LATEST = (2**31 - 1 - 10**6) * NANOSECONDS
+
+_TURN = 2.0 * np.pi  # rad
 
 LATE_FOR_LOAD = 1.0
 """Age of a sample that is late because there is much to do, not because of its clock [s]."""
@@ -119,6 +121,15 @@ def at_rest(position: Array) -> Array:
     motion = np.zeros((5, len(position)))
     motion[0] = position
     return motion
+
+
+def nearest_turn(position: Array, near: Array, continuous: Flags) -> Array:
+    """Positions (n,) [rad] of joints, continuous ones in the turn that is nearest to others (n,).
+
+    A continuous joint is at the same place after each turn; others stay as they are.
+    """
+    turned: Array = position + continuous * (_TURN * np.round((near - position) / _TURN))
+    return turned
 
 
 class Timeline:
@@ -267,6 +278,13 @@ class Timeline:
             self._ended = motions.pop(0)
             return planned, planned.last
         return planned, now
+
+
+class Stamp(NamedTuple):
+    """Time of a message that is not unpacked."""
+
+    sec: int
+    nanosec: int
 
 
 def nanoseconds(time: Any) -> int:

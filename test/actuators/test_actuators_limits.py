@@ -94,8 +94,8 @@ def test_motion_that_is_not_finite_is_refused(field, value):
     ('limits', 'error', 'reason'),
     [
         ({'wrist': {}}, JointNameError, 'wrist'),
-        ({'elbow': {'speed': 1.0}}, ActuatorError, "'speed' is unknown, expected one of"),
-        ({'elbow': {'motor_torque': np.nan}}, ActuatorError, 'number above zero'),
+        ({'elbow': {'speed': 1.0}}, ActuatorError, "is 'speed', expected one of"),
+        ({'elbow': {'motor_torque': np.nan}}, ActuatorError, 'number above 0'),
         ({'shoulder': {'deflection': [1.0, 2.0]}}, ActuatorError, 'deflection is'),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_robot_stops_at_its_limits_whatever_is_left_to_feedback(fast, tmp_path
 @pytest.mark.parametrize(
     'word, said',
     [
-        ('torqe=20%', 'expected one of velocity, acceleration'),
+        ('torqe=20%', '(did you mean torque?), expected one of velocity, acceleration'),
         ('position=20%', 'Positions have no margin'),
         ('torque=2', 'from 0 to less than 1'),
         ('torque=100%', 'from 0 to less than 1'),

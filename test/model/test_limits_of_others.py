@@ -6,12 +6,16 @@ from support.records import changed
 from support.robots import TWO_LINK
 
 from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.analysis import with_margins
 from hodyn_ros.errors import ModelError, ScalingError
 from hodyn_ros.model import (
     LimitCheck,
     find_violations,
     motion_limits,
 )
+from hodyn_ros.model.limits import velocity_range
+from hodyn_ros.model.violations import LimitedJoints
+from hodyn_ros.resources import share_file
 from hodyn_ros.retiming import retime, uniform_scaling
 from hodyn_ros.trajectory import fit_spline
 
@@ -59,6 +63,50 @@ def test_retime_keeps_the_limits_of_followers():
     assert found.limiting.name == 'tip'
     with pytest.raises(ScalingError, match="Joint 'tip' has the position .* limit 0.8:"):
         retime(finger('lower="-9" upper="0.8" velocity="0.8"'), path)
+
+
+def test_margins_hold_for_joints_that_follow():
+    model = finger(f'{WIDE} velocity="0.8" acceleration="3" jerk="40"')
+    less = with_margins(model.limits, {'velocity': 0.25, 'jerk': 0.5})
+    motion, still = np.zeros((1, 4, 1)), np.zeros((1, 2, 1))
+    for speed, is_less, is_whole in ((0.29, False, False), (0.31, True, False)):
+        motion[0, 1] = speed  # the finger is twice as fast
+        assert bool(find_violations(model, less, motion, still)) is is_less
+        assert bool(find_violations(model, model.limits, motion, still)) is is_whole
+    (found,) = find_violations(model, less, motion, still)
+    assert (found.joint_name, found.limit) == ('tip', pytest.approx(-0.6))
+    path = fit_spline(np.linspace(0.0, 4.0, 5), [[0.0], [0.4], [-0.3], [0.5], [0.0]])
+    timing = retime(model, path, less)
+    t = np.linspace(0.0, timing.duration, 5001)
+    used = 2.0 * np.abs(timing.motion(t, 3)[:, 1:, 0]).max(axis=0) / [0.6, 3.0, 20.0]
+    assert used.max() == pytest.approx(1.0, abs=0.01) and (used < 1.0 + 1e-6).all()
+
+
+def test_margins_are_taken_off_once_more_by_those_who_ask_again():
+    model = finger(f'{WIDE} velocity="0.8"')
+    once = with_margins(model.limits, {'velocity': 0.5})
+    twice = LimitedJoints(model, with_margins(once, {'velocity': 0.5}))
+    np.testing.assert_allclose(twice.limits.velocity, [0.25 * 9.0, 0.25 * 0.8])
+
+
+def test_margins_hold_for_joints_that_loops_move():
+    description = share_file('urdf/five_bar.urdf').read_text()
+    knee = '<joint name="knee_front" type="{}">'
+    limit = '<limit lower="-3.1" upper="3.1" velocity="2" effort="9"/>'
+    given = knee.format('continuous'), knee.format('revolute') + limit
+    assert given[0] in description
+    model = RobotModel.from_urdf(description.replace(*given))
+    motion = np.zeros((1, 3, 2))
+    motion[0, 0], motion[0, 1] = [0.4, -0.3], [1.0, -1.0]
+    whole = LimitedJoints(model, model.limits)
+    place = whole.names.index('knee_front')
+    motion[0, 1] *= 1.5 / np.abs(whole.motion(motion)[0, 1, place])  # of 2 rad/s
+    assert find_violations(model, model.limits, motion, motion[:, 2:]) == ()
+    less = with_margins(model.limits, {'velocity': 0.3})
+    found = find_violations(model, less, motion, motion[:, 2:])
+    assert [(x.joint_name, abs(x.limit)) for x in found] == [
+        ('knee_front', pytest.approx(1.4))
+    ]
 
 
 # Limits of zero
@@ -124,6 +172,21 @@ def test_retime_keeps_velocities_that_fall_towards_the_limit():
         q, v = np.moveaxis(found.motion(t, 1)[..., 0], 1, 0)
         shares.append(max(speed / allowed(0, x, 1) for x, speed in zip(q, v) if speed > 0))
     assert 0.99 < shares[0] < 1.0 + 1e-6 and shares[1] > 1.1
+
+
+def test_margins_hold_for_velocities_that_fall_towards_the_limit():
+    less, effort = with_margins(FR3.limits, {'velocity': 0.2}), np.zeros((1, 3, 7))
+    motion = np.zeros((1, 5, 7))
+    for room in (0.02, 0.05, 0.1, 0.5, 1.0):
+        motion[0, 0] = HOME
+        motion[0, 0, 0] = position = float(FR3.limits.upper[0]) - room
+        most = allowed(0, position, 1)
+        lower, upper = velocity_range(less, motion[0, 0])
+        assert upper[0] == pytest.approx(0.8 * most, abs=1e-12)
+        assert lower[0] == pytest.approx(-0.8 * allowed(0, position, -1), abs=1e-12)
+        motion[0, 1, 0] = 0.9 * most
+        assert find_violations(FR3, FR3.limits, motion, effort) == ()
+        assert bool(find_violations(FR3, less, motion, effort)) is (most > 0.0)
 
 
 @pytest.mark.every_case

@@ -35,13 +35,21 @@ PUBLIC = [
     ),
     errors,
 ]
+WHOLE = re.compile(r'^\.\. automodule:: ([\w.]+)\n {3}:members:$', re.MULTILINE)
 DIRECTIVE = re.compile(r'^\.\. auto(?:class|exception|function):: ([\w.]+)$', re.MULTILINE)
 
 
 def documented():
     """Dotted names on the pages of the Python interface."""
-    texts = [path.read_text(encoding='utf-8') for path in sorted(DOC.glob('api/*.rst'))]
-    return [name for text in texts for name in DIRECTIVE.findall(text)]
+    pages = [DOC / 'api.rst', *sorted(DOC.glob('api/*.rst'))]
+    texts = [path.read_text(encoding='utf-8') for path in pages]
+    names = [name for text in texts for name in DIRECTIVE.findall(text)]
+    for module in [name for text in texts for name in WHOLE.findall(text)]:
+        members = inspect.getmembers(importlib.import_module(module), inspect.isclass)
+        names += [
+            f'{module}.{name}' for name, value in members if value.__module__ == module
+        ]
+    return names
 
 
 def section(name):

@@ -36,13 +36,14 @@ class StrictRobot:
         return self
 
     def read_once(self):
-        return SimpleNamespace(q=list(self.where), dq=[0.0] * 7)
+        errors = ['controller_torque_discontinuity'] * self.stops
+        return SimpleNamespace(q=list(self.where), dq=[0.0] * 7, current_errors=errors)
 
     def readOnce(self):  # noqa: N802
         if self.stops:
             raise ControlException(
                 'libfranka: Move command aborted: motion aborted by reflex! '
-                '["controller_torque_discontinuity"]'
+                '["joint_velocity_violation", "controller_torque_discontinuity"]'
             )
         return self.read_once(), None
 
@@ -136,17 +137,102 @@ def test_a_client_that_cuts_never_steps(modules, kept):
     assert len(outcome.sent) == len(kept.states)
 
 
-@pytest.mark.slow
-def test_the_demonstration_on_a_simulated_robot(tmp_path):
+def test_a_table_goes_on_where_it_was_interrupted(modules, tmp_path, monkeypatch, capsys):
+    pytest.importorskip('ruckig')
+    monkeypatch.syspath_prepend(ROOT)
+    monkeypatch.syspath_prepend(FOLDER)
+    for name in ('motions', 'client'):
+        monkeypatch.setitem(sys.modules, name, getattr(modules, name))
+    for name in ('demo', 'ways'):
+        monkeypatch.setitem(sys.modules, name, load(FOLDER / f'{name}.py'))
+    table = load(FOLDER / 'table.py')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(table, 'program', lambda options: f'of mass {options[-1]}')
+    timing = SimpleNamespace(exactly=lambda: None)
+    monkeypatch.setattr(table, 'ways', lambda _: {'a way': lambda *_: timing})
+    measured, breaks = [], []
+
+    def lines_of(server, made_by, number, timed_path):
+        if number in breaks:
+            raise KeyboardInterrupt
+        measured.append(number)
+        stop = ('reflex', 7, 2, 1234.5, 0.25, 'the arm said "so", and stopped')
+        stopped = table.Line(
+            made_by, number, 'a way', np.inf, 'a way', 2.0 + number, 7, *stop
+        )
+        return [stopped, stopped._replace(cut=980.0, reflex='', rate=980.0, text='')]
+
+    monkeypatch.setattr(table, 'lines_of', lines_of)
+
+    def run(*words):
+        measured.clear()
+        monkeypatch.setattr(sys, 'argv', ['table.py', '--paths', '3', *words])
+        table.main()
+        return capsys.readouterr().out
+
+    breaks.append(2)
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert measured == [0, 1]
+    breaks.clear()
+    said = run()
+    assert measured == [2]
+    assert '3 paths of the FR3' in said and '3 of 3 outcomes' in said
+    stops = (tmp_path / table.STOPS).read_text().splitlines()
+    assert stops[1] == (
+        'seed 0, path 1, a way: cycle 7, joint 2, 1234.5 N m/s, reflex: the arm said "so", and '
+        'stopped'
+    )
+    assert len(stops) == 3
+    assert run() == said and not measured
+    run('--mass', '1.2')  # another robot
+    assert measured == [0, 1, 2]
+
+
+LATE = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from demo import CUT, robot
+from motions import Commands
+
+class Late:
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, cycle):
+        time.sleep(0.02 * (cycle == 0))
+        return self.rows[cycle]
+
+with robot(sys.argv[2]) as arm:
+    torque = np.zeros((80, 7))
+    torque[:30, 1], torque[30:60, 1] = 5.0, -5.0
+    still = np.repeat(np.array(arm._robot.read_once().q)[None], 80, axis=0)
+    for _ in range(3):
+        outcome = arm.follow(Commands('', still, 0.0 * still, Late(torque)), most_rate=CUT)
+        print(outcome.reflex or 'arrived')
+"""
+
+
+def run_with_robot(folder, *words):
+    """What a program prints that moves a simulated robot."""
     if not SERVER.exists():
         pytest.skip('make test-long installs franka-sim in an environment of its own')
     pytest.importorskip('pylibfranka')
     done = subprocess.run(
-        [sys.executable, str(FOLDER / 'demo.py'), '--server', str(SERVER)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600.0,
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=600.0
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_simulated_robot_waits_for_the_first_command_of_a_motion(tmp_path):
+    """Otherwise the first two act in one step, which stops it."""
+    said = run_with_robot(tmp_path, '-c', LATE, str(FOLDER), str(SERVER))
+    assert said.split() == ['arrived'] * 3
+
+
+@pytest.mark.slow
+def test_the_demonstration_on_a_simulated_robot(tmp_path):
+    run_with_robot(tmp_path, str(FOLDER / 'demo.py'), '--server', str(SERVER))
     assert (tmp_path / 'build' / 'demo_franka' / 'torque_rates.png').stat().st_size > 10_000

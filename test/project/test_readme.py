@@ -1,51 +1,63 @@
 """What the README shows runs, and the tables of topics and services are true."""
 
-import importlib
 import re
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import yaml
+from support.oracles import taylor_rnea
 from support.ros_harness import TIMEOUT, Harness
 
-from hodyn_ros import inverse_dynamics
+from hodyn_ros.resources import share_file
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / 'README.md').read_text(encoding='utf-8')
 TOPICS_PAGE = (ROOT / 'doc' / 'node_reference.rst').read_text(encoding='utf-8')
-EXAMPLES = re.findall(r'```python\n(.*?)```', README, flags=re.DOTALL)
 
 
-def test_python_example_runs_anywhere(monkeypatch, capsys, tmp_path):
+def test_python_example_runs_anywhere_and_prints_what_is_shown(
+    monkeypatch, capsys, tmp_path
+):
     monkeypatch.chdir(tmp_path)
-    example, elastic = EXAMPLES
+    block = re.compile(r'```python\n(.*?)```\n\n```text\n(.*?)```', re.DOTALL)
+    ((example, shown),) = block.findall(README)
     names = {}
     exec(compile(example, 'README.md', 'exec'), names)  # noqa: S102
-    assert all(np.shape(names[name]) == (7,) for name in ('Q', 'Qd', 'Q2d'))
-    # It goes on with the names of the first one: the springs carry the torques.
-    exec(compile(elastic, 'README.md', 'exec'), names)  # noqa: S102
-    theta, Q = names['motors'].position, np.array([names['Q'], names['Qd'], names['Q2d']])
-    unpushed = inverse_dynamics(names['model'], names['motion'])
-    np.testing.assert_allclose(5000.0 * (theta - names['motion'][:3]), unpushed, atol=1e-9)
-    assert not np.allclose(Q, unpushed)
-    assert capsys.readouterr().out.startswith('[[')
+    assert capsys.readouterr().out == shown
+    printed = np.array(shown.replace('[', ' ').replace(']', ' ').split(), float)
+    model, xml = names['model'], share_file('urdf/panda.urdf').read_text()
+    expected = taylor_rnea(xml, model.joint_names, model.gravity, names['motion'])
+    np.testing.assert_allclose(printed.reshape(3, 7), expected, atol=0.0051)
 
 
-def named_functions():
-    """Dotted names of the Python interface that the table promises."""
-    for line in README.partition('| from | for |')[2].partition('\n\n')[0].splitlines()[2:]:
-        modules, what = line.strip('|').split(' | ')
-        for module in re.findall(r'`([^`]+)`', modules):
-            for name in re.findall(r'`(\w+)`', what) or ['__all__']:
-                yield f'{module}.{name}'
+def test_times_of_the_table_are_those_of_the_benchmark():
+    text = (ROOT / 'doc' / 'benchmarks' / 'panda.inc').read_text(encoding='utf-8')
+    rows = (re.split(r' {2,}', line) for line in text.splitlines())
+    times = {row[0]: row[2] for row in rows if len(row) > 3}
+    cells = re.search(r'^\| Panda, one sample .*', README, re.MULTILINE)[0].split(' | ')[1:]
+    shown = [float(cell.strip(' |').split(',')[0]) for cell in cells if cell.strip(' |')]
+    measured = (
+        'hodyn_ros generated C, one by one',
+        'Pinocchio C++ rnea',
+        'CasADi C loop',
+        'MuJoCo mj_inverse C loop',
+    )
+    np.testing.assert_allclose(
+        shown, [float(times[name]) for name in measured], atol=0.0051
+    )
 
 
-def test_names_of_the_table_import_from_where_it_says():
-    names = list(named_functions())
-    assert len(names) > 20
-    for name in names:
-        module, _, last = name.rpartition('.')
-        assert last in (*importlib.import_module(module).__all__, '__all__'), name
+def test_colcon_finds_all_packages_in_a_clone_and_builds_without_ros2_control():
+    settings = yaml.safe_load((ROOT / 'colcon_defaults.yaml').read_text(encoding='utf-8'))
+    packages = {
+        path.parent for path in (*ROOT.glob('package.xml'), *ROOT.glob('*/package.xml'))
+    }
+    for verb in ('list', 'graph', 'info', 'build', 'test'):
+        paths = settings[verb]['base-paths']
+        assert {(ROOT / path).resolve() for path in paths} == packages, verb
+    for verb in ('build', 'test'):
+        assert settings[verb]['packages-up-to'] == ['hodyn_ros']
 
 
 def test_pictures_and_files_that_are_named_exist():

@@ -29,7 +29,7 @@ from support.ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros import RobotModel, moving_base_inverse_dynamics
-from hodyn_ros.streams.base_motion import TIMEOUT
+from hodyn_ros.streams.surroundings import BASE_TIMEOUT as TIMEOUT
 
 SECOND = 10**9
 BEGIN = 1000 * SECOND

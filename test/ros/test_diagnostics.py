@@ -18,8 +18,9 @@ from support.ros_harness import Harness, dict_of
 from hodyn_ros import RobotModel
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names
-from hodyn_ros.streams.health import ProcessHealth
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.health import StreamHealth
+from hodyn_ros.streams.process_watch import ProcessWatch
+from hodyn_ros.streams.robot_in_use import Robot
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -133,7 +134,9 @@ def test_every_status_and_value_is_documented(station):
     station.robot = Robot(RobotModel.from_urdf(robots.TWO_LINK), None, robots.TWO_LINK)
     station.diagnostics.received('joint_motion')
     station.diagnostics.estimate = 2, 0.0, []
-    station.diagnostics.process = ProcessHealth('running', 0, '', 42)
+    station.diagnostics.process = ProcessWatch()
+    station.diagnostics.process.begin(0.0, 1.0, 42)
+    station.diagnostics.stream = StreamHealth('idle', '', 0.0, 0, 0.0)
     station.diagnostics.motors.published()
     station.diagnostics.waiting = 0, 8
     statuses = station.after(1.0)

@@ -254,6 +254,25 @@ def test_trajectories_that_exceed_limits_are_refused(start):
     assert 'effort_trajectory' not in error  # a topic of another node
 
 
+def test_motions_keep_what_margins_leave_and_guards_have_whole_limits(start):
+    margins = {'margins.velocity': '60%', 'margins.motor_torque': 0.2}
+    robot = start(**WEAK, **margins, controller='tracking', bandwidth=0.0)
+    robot.set(without_reference='hold')
+    robot.wait_for_robot().answer(STILL)
+    laws = robot.node.control.laws
+    whole = laws.robot.limits.velocity
+    np.testing.assert_allclose(laws.limits.velocity, 0.4 * whole, rtol=1e-12)
+    assert laws.robot.drives.limits.motor_torque[0] == 9.0
+    words = 'less margins of 20 % (motor torque), 60 % (velocity)'
+    robot.refer([STILL[0], [0.0, 0.5 * whole[1]], *np.zeros((3, 2))])
+    robot.refuses('~/reference', words)
+    seconds = 1.875 * 0.4 / (0.5 * whole[1])  # a quintic reaches half of the limit
+    robot.send(STILL[0] + [0.0, 0.4], seconds=seconds)
+    robot.refuses('joint_trajectory', words)
+    robot.send(STILL[0] + [0.0, 0.4], seconds=4.0)
+    robot.wait(lambda: robot.node.stream.timeline, 'motion')
+
+
 # Robots and parameters
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from hodyn_ros.streams.robot import Robot
 from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -189,7 +190,8 @@ def test_margins_are_taken_off_limits_and_stay(plain_node, model):
     node = plain_node(limits__elbow__jerk=10.0, margins__jerk='20%', margins__torque=0)
     settings = Parameters(node, NodeSettings).settings
     assert settings.shares() == {'jerk': 0.2, 'effort': 0.0}
-    assert settings.limits_of(model).jerk[1] == pytest.approx(8.0)
+    robot = Robot(model, settings.limits_of(model), '').within(settings.shares())
+    assert robot.limits.jerk[1] == pytest.approx(8.0)
     (said,) = settings.headroom()
     assert said == 'Limits are those of the robot, less a margin of 20 % (jerk).'
     (result,) = node.set_parameters([parameter('margins.jerk', 0.1)])

@@ -21,7 +21,7 @@ from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.planner import planner
 from hodyn_ros.ros.planner.answers import plan_trajectory
 from hodyn_ros.streams.motion_stream import Task
-from hodyn_ros.streams.robot import robot_of
+from hodyn_ros.streams.robot_in_use import robot_of
 
 Response = ComputeInverseDynamics.Response
 
@@ -117,10 +117,7 @@ class Planner(planner.Planner):
     def __init__(self):
         self.events = queue.Queue()
         report, log = (lambda *event: self.events.put(event)), print
-        super().__init__(NodeSettings(), report, log)
-
-    def make_robot(self, description, settings, payloads):
-        return robot_of(description, settings, payloads)
+        super().__init__(robot_of, NodeSettings(), report, log)
 
     def planned(self, robot, task, settings):
         return plan_trajectory(robot, task, settings)[0], None

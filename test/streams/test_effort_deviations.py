@@ -5,8 +5,8 @@ from support import robots
 from support.random_trees import random_motion
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
-from hodyn_ros.streams.efforts import Circumstances, deviations
-from hodyn_ros.streams.wrenches import WrenchesAt
+from hodyn_ros.streams.acting_wrenches import WrenchesAt
+from hodyn_ros.streams.surroundings import Circumstances, deviations
 from hodyn_ros.trajectory import Estimate
 
 

@@ -7,7 +7,7 @@ from support.stream_host import Host
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError
 from hodyn_ros.streams.preparation import RobotPreparation
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 
 
 class Bench:

@@ -29,9 +29,15 @@ def test_a_process_is_silent_after_a_while_and_then_overdue():
     watch.hear(18.0)
     assert looked(watch, 18.0, 18.9) == ('running', False)
     assert looked(watch, 19.0, 18.1 + SILENT_KILLED) == ('silent', True)
-    watch.end()
-    assert (watch.state, watch.silence) == ('ended', 0.0)
-    watch.begin(30.0, 5.0)
+    watch.end('it has ended')
+    assert (watch.state, watch.silence, watch.fault) == (
+        'ended',
+        0.0,
+        'the process has ended',
+    )
+    assert (watch.last_exit[:20], watch.restarts) == ('it did not answer fo', 0)
+    watch.begin(30.0, 5.0, pid=7)
+    assert (watch.pid, watch.restarts) == (7, 1)
     assert looked(watch, 30.0, 35.1) == ('starting', True)
     assert watch.overdue == 'it was not ready within 5 s'
 

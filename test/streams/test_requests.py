@@ -11,7 +11,7 @@ from rclpy.serialization import serialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import HodynError
-from hodyn_ros.streams.requests import request_of
+from hodyn_ros.streams.received import request_of
 
 CHUNK = 'position_chunk'
 

@@ -24,7 +24,7 @@ from support.tool_cases import (
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.errors import StaleError, WrenchError
 from hodyn_ros.streams import Wrenches
-from hodyn_ros.streams.wrenches import FADE_TIME, LEVER
+from hodyn_ros.streams.acting_wrenches import FADE_TIME, LEVER
 from hodyn_ros.trajectory import Estimate
 
 START, MS, SECOND = 1_000_000_000_000, 1_000_000, 1_000_000_000

@@ -27,7 +27,7 @@ class _Settings:
     def lead(self):
         return 0.5 * self.sample_period + self.delay * (self.controller != 'flatness')
 
-    planning = SimpleNamespace(**PLANNING)
+    planning = SimpleNamespace(**PLANNING, shares=dict, headroom=tuple)
 
 
 CONTROL = {

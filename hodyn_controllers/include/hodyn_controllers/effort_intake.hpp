@@ -20,7 +20,12 @@ class EffortIntake
 public:
   /// @param base_link  That messages must name; empty: any.
   EffortIntake(const EffortOptions & options, const std::string & base_link)
-  : options_(options), base_link_(base_link), order_(options.joints) {}
+  : base_link_(base_link), order_(options.joints)
+  {
+    rule_.n = static_cast<int>(options.joints.size());
+    rule_.max_age = options.max_age;
+    rule_.max_ahead = options.max_ahead;
+  }
 
   /// Fills a sample (of as many joints), or says why not: then the sample is to be thrown away.
   ///
@@ -29,7 +34,7 @@ public:
   Refusal read(const Message & message, Nanoseconds now, EffortSample & sample)
   {
     if (now < now_) {
-      last_ = 0;  // The clock was set back, so stamps of before mean nothing.
+      rule_.ordered = 0;  // The clock was set back, so stamps of before mean nothing.
     }
     now_ = now;
     const Nanoseconds stamp = stamp_of(message);
@@ -38,17 +43,19 @@ public:
     if (refusal != Refusal::none) {
       return refusal;
     }
-    if (sample.stamp < now - nanoseconds(options_.max_age)) {
-      return Refusal::stale;
+    // Times of the rule count from now, so that nanoseconds are not rounded. A stamp that comes
+    // again is overtaken too.
+    rule_.stamp = seconds(last_ + 1 - now);
+    const int found = effort_rule_look(
+      &rule_, 0.0, seconds(sample.stamp - now), sample.order, sample.values.data());
+    if (found == EFFORT_TAKEN) {
+      rule_.ordered = 1;
+      last_ = sample.stamp;
     }
-    if (sample.stamp > now + nanoseconds(options_.max_ahead)) {
-      return Refusal::future;
-    }
-    if (sample.stamp <= last_) {
-      return Refusal::overtaken;
-    }
-    last_ = sample.stamp;
-    return Refusal::none;
+    static constexpr Refusal refusals[] = {
+      Refusal::none, Refusal::wrong_size, Refusal::not_finite, Refusal::stale, Refusal::future,
+      Refusal::overtaken};
+    return refusals[found];
   }
 
 private:
@@ -66,20 +73,20 @@ private:
       return refusal;
     }
     double * value = sample.values.data();
-    for (int k = 0; k <= sample.order; ++k) {
-      if (k == kOrders || given[k]->size() != message.joint_names.size()) {
+    for (int k = 0; k <= sample.order && k < kOrders; ++k) {
+      if (given[k]->size() != message.joint_names.size()) {
         return Refusal::wrong_size;
       }
       for (const Index place : order_.places()) {
         *value++ = (*given[k])[place];
       }
     }
-    return are_finite(sample.values) ? Refusal::none : Refusal::not_finite;
+    return Refusal::none;
   }
 
-  EffortOptions options_;
   std::string base_link_;
   JointOrder order_;
+  EffortRule rule_{};  ///< Of which only what looks at samples is in use.
   Nanoseconds now_ = 0;
   Nanoseconds last_ = 0;  ///< Stamp of the sample before.
 };

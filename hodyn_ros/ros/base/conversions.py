@@ -152,11 +152,11 @@ def motion_from_message(
         If a field has the wrong length, a needed one is empty or a value is not finite.
     """
     order = joint_indices(tuple(message.joint_names), model.joint_names)
-    n, N = len(model.joint_names), samples or 1
-    rows = read_rows(what, message, MOTION_FIELDS, n, _FEWEST_MOTION_FIELDS, samples=N)
     given = [len(getattr(message, name)) > 0 for name in MOTION_FIELDS]
-    orders = sum(given)
-    if not all(given[:orders]):
+    orders = max(
+        given.index(False) if False in given else len(given), _FEWEST_MOTION_FIELDS
+    )
+    if any(given[orders:]):
         name, empty = (
             MOTION_FIELDS[given.index(True, orders)],
             MOTION_FIELDS[given.index(False)],
@@ -164,22 +164,22 @@ def motion_from_message(
         raise MotionError(
             f'{what}: {name} is given but {empty} is empty; a derivative needs all lower ones.'
         )
-    motion: Array = rows[:orders].reshape(-1, N, n).swapaxes(0, 1)
-    if order is not None:
-        motion = motion.take(order, axis=2)  # contiguous, as compiled code wants it
-    if samples is None:
-        motion = motion[0]
-    if not np.isfinite(motion).all():
-        check_finite(what, MOTION_FIELDS, model.joint_names, motion)
-    return motion
+    rows = read_rows(
+        *(what, message, MOTION_FIELDS[:orders], model.joint_names, order),
+        needed=_FEWEST_MOTION_FIELDS,
+        samples=samples or 1,
+    )
+    return rows[0] if samples is None else rows
 
 
 def read_rows(
     what: str,
     message: Any,
     fields: Sequence[str],
-    n: int,
-    n_needed: int,
+    wanted: Sequence[str] = (),
+    places: Sequence[int] | None = None,
+    *,
+    needed: int = 0,
     names: str = 'joint_names',
     samples: int = 1,
     error: type[HodynError] = MotionError,
@@ -193,12 +193,14 @@ def read_rows(
     message : object
     fields : sequence of str
         K names of fields of numbers.
-    n : int
-        How many names the message has.
-    n_needed : int
+    wanted : sequence of str
+        The n names of the values that are wanted, which must be finite; empty: any may be NaN.
+    places : sequence of int, optional
+        Where these are among the names of the message; None: those are the same.
+    needed : int
         The first fields that must not be empty; others may be, and are zero then.
     names : str
-        Field that holds the names, for errors.
+        Field that holds the names.
     samples : int
         How many values each name has in a field.
     error : type
@@ -206,64 +208,39 @@ def read_rows(
 
     Returns
     -------
-    ndarray, shape (K, samples n)
+    ndarray, shape (samples, K, n)
 
     Raises
     ------
     error
-        If a field has another number of values.
+        If a field has another number of values, or a wanted one is not finite; the message names
+        the first one.
     """
+    n = len(getattr(message, names))
     rows = np.zeros((len(fields), samples * n))
     for k, field in enumerate(fields):
         values = getattr(message, field)
         if len(values) == samples * n:
             rows[k] = values
-        elif len(values) or k < n_needed:
+        elif len(values) or k < needed:
             each = '' if samples == 1 else f' in each of {samples} samples'
-            others = ' and '.join(fields[n_needed:])
+            others = ' and '.join(fields[needed:])
             raise error(
                 f'{what}: {field} has {len(values)} values, expected {samples * n}, one for each '
                 f'of {names}{each}'
                 + (f' (only {others} may be left empty).' if others else '.')
             )
-    return rows
-
-
-def check_finite(
-    what: str,
-    fields: Sequence[str],
-    joints: Sequence[str],
-    values: Array,
-    error: type[HodynError] = MotionError,
-) -> None:
-    """Refusal of fields with values that are not finite.
-
-    Parameters
-    ----------
-    what : str
-        Kind of the message, for errors.
-    fields : sequence of str
-        Names of the K fields.
-    joints : sequence of str
-        Names of the n joints.
-    values : ndarray, shape (K, n) or (N, K, n)
-        The latter of several samples.
-    error : type
-        Of what is raised.
-
-    Raises
-    ------
-    error
-        If a value is NaN or infinite; the message names the first one.
-    """
-    where = first_not_finite(values)
-    if where is not None:
-        *sample, row, joint = where
-        at = f', sample {sample[0]}' if sample else ''
+    found: Array = rows.reshape(-1, samples, n).swapaxes(0, 1)
+    if places is not None:
+        found = found.take(places, axis=2)  # contiguous, as compiled code wants it
+    if wanted and (where := first_not_finite(found)) is not None:
+        sample, row, joint = where
+        at = f', sample {sample}' if samples > 1 else ''
         raise error(
-            f'{what}{at}: {fields[row]} of joint {joints[joint]!r} is {values[where]}; all values '
+            f'{what}{at}: {fields[row]} of joint {wanted[joint]!r} is {found[where]}; all values '
             'must be finite.'
         )
+    return found
 
 
 def values_of(
@@ -293,13 +270,13 @@ def values_of(
     MotionError
         If a field has the wrong length or a value is not finite.
     """
-    names = tuple(message.name)
-    places = _places(topic, names, wanted)
+    places = _places(topic, tuple(message.name), wanted)
     if not places:
         return None
-    values = read_rows(topic, message, fields, len(names), len(fields), 'name')[:, places]
-    check_finite(topic, fields, wanted, values)
-    return values
+    n = len(fields)
+    rows = read_rows(topic, message, fields, wanted, places, needed=n, names='name')
+    found: Array = rows[0]
+    return found
 
 
 def measured_of(
@@ -333,11 +310,10 @@ def measured_of(
         ('joint_names', joints, ('position', 'velocity', 'spring_torque')),
         ('motor_names', motors, ('motor_position', 'motor_velocity')),
     ):
-        names = tuple(getattr(message, field))
-        places = _places(topic, names, wanted)
+        places = _places(topic, tuple(getattr(message, field)), wanted)
         if not places:
             raise JointNameError(f'{topic}: {field}: expected {listed(wanted)}.')
-        rows = read_rows(topic, message, of, len(names), 0, field)[:, places]
+        rows = read_rows(topic, message, of, (), places, names=field)[0]
         found.update((name, row) for name, row in zip(of, rows) if getattr(message, name))
     return found
 
@@ -391,22 +367,17 @@ def motion_of_base(message: BaseMotion, base_link: str) -> LinkMotion:
         )
     q, p = message.pose.orientation, message.pose.position
     pairs = [(item.angular, item.linear) for item in message.twist[:_MOST_TWISTS]]
-    twist = np.array([[item.x, item.y, item.z] for pair in pairs for item in pair]).reshape(
-        -1, 6
-    )
-    position, e, length = (
-        [p.x, p.y, p.z],
-        [q.x, q.y, q.z, q.w],
-        math.hypot(q.x, q.y, q.z, q.w),
-    )
+    twist = np.array([[x.x, x.y, x.z] for pair in pairs for x in pair]).reshape(-1, 6)
+    position, e = np.array([p.x, p.y, p.z]), np.array([q.x, q.y, q.z, q.w])
     if not np.isfinite([*twist.flat, *position, *e]).all():
         raise MotionError('BaseMotion: all values must be finite.')
+    length = math.hypot(*e)  # which does not overflow
     if abs(length - 1.0) > _OFF_UNIT:
         raise MotionError(
             f'BaseMotion: the quaternion has length {length:.6g}, expected 1.'
         )
-    hat, w = so3.hat(e[:3]) / length, q.w / length
-    rotation = np.eye(3) + 2.0 * w * hat + 2.0 * hat @ hat
+    hat = so3.hat(e[:3] / length)
+    rotation = np.eye(3) + 2.0 * (e[3] / length * hat + hat @ hat)
     return LinkMotion(se3.pose(rotation, position), twist)
 
 
@@ -428,18 +399,21 @@ def state_from_message(model: RobotModel, message: JointMotion) -> Array:
     JointNameError, MotionError
         As of `motion_from_message`.
     """
-    order = model.joint_order(message.joint_names)
-    state = read_rows('start_state', message, MOTION_FIELDS, len(order), 1)[:, order]
-    check_finite('start_state', MOTION_FIELDS, model.joint_names, state)
+    names = model.joint_names
+    order = joint_indices(tuple(message.joint_names), names)
+    rows = read_rows('start_state', message, MOTION_FIELDS, names, order, needed=1)
+    state: Array = rows[0]
     return state
 
 
-def waypoints_from_message(message: JointTrajectory) -> Waypoints:
+def waypoints_from_message(message: JointTrajectory, period: float = 0.0) -> Waypoints:
     """Waypoints of a trajectory in the order of the message.
 
     Parameters
     ----------
     message : JointTrajectory
+    period : float
+        Between points if all their times are zero [s].
 
     Returns
     -------
@@ -463,6 +437,8 @@ def waypoints_from_message(message: JointTrajectory) -> Waypoints:
     }
     times = [point.time_from_start for point in points]
     seconds = np.array([time.sec + time.nanosec / NANOSECONDS for time in times])
+    if period and not seconds.any():
+        seconds = period * np.arange(len(times))
     return Waypoints(names, seconds, **arrays)
 
 

@@ -13,7 +13,7 @@ from rclpy.subscription import Subscription
 from hodyn_ros.streams.health import NodeHealth
 
 if TYPE_CHECKING:
-    from hodyn_ros.streams.robot import Robot
+    from hodyn_ros.streams.robot_in_use import Robot
 
 # Name of a node that the middleware knows by its publishers only, for a moment.
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from hodyn_msgs.msg import MotorReference, MotorTrajectory, StiffnessMotion
+from hodyn_msgs.msg import MotorTrajectory, StiffnessMotion
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.limits import spring_deflections
 from hodyn_ros.actuators.motors import MotorMotion
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.base.conversions import along, check_finite, fill, flat, read_rows
-from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.ros.base.conversions import along, fill, flat, read_rows
 from hodyn_ros.typing import Array
 
 POSITION_FIELDS = ('position', 'velocity', 'acceleration')
@@ -23,44 +22,7 @@ TORQUE_FIELDS = ('torque', 'torque_dot')
 STIFFNESS_FIELDS = ('stiffness', 'stiffness_dot', 'stiffness_ddot')
 
 
-class MotorMessages:
-    """Motor references of a stream of samples.
-
-    Parameters
-    ----------
-    actuators : Actuators
-    """
-
-    def __init__(self, actuators: Actuators) -> None:
-        self._actuators = actuators
-        self._message = motor_message(MotorReference, actuators)
-        self._message.header.frame_id = actuators.model.base_link
-
-    def message(self, motors: MotorMotion, stamp: int, source: int) -> MotorReference:
-        """Message on the motors at an instant; the next call writes the same one again.
-
-        Parameters
-        ----------
-        motors : MotorMotion
-            Rows (3, m) of the position and (2, m) of the torque.
-        stamp : int
-            [ns]
-        source : int
-            Constant of JointEffort that says where the motion is from.
-
-        Returns
-        -------
-        MotorReference
-        """
-        message = self._message
-        time = message.header.stamp
-        time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
-        message.source = source
-        fill_motors(message, self._actuators, motors)
-        return message
-
-
-def motor_message(kind: type, actuators: Actuators) -> Any:
+def motor_message(kind: type, actuators: Actuators, **fields: Any) -> Any:
     """Message about the motors of a robot, without values.
 
     Parameters
@@ -68,9 +30,11 @@ def motor_message(kind: type, actuators: Actuators) -> Any:
     kind : type
         Of the message, with `motor_names` and `joint_names`.
     actuators : Actuators
+    **fields
+        Further ones of the message.
     """
     joints = [actuators.model.joint_names[joint] for joint in actuators.joint_of_motor]
-    return kind(motor_names=list(actuators.motor_names), joint_names=joints)
+    return kind(motor_names=actuators.motor_names, joint_names=joints, **fields)
 
 
 def fill_motors(message: Any, actuators: Actuators, motors: MotorMotion) -> None:
@@ -106,8 +70,7 @@ def motor_trajectory_message(
     -------
     MotorTrajectory
     """
-    message = motor_message(MotorTrajectory, actuators)
-    message.time_from_start = flat(times)
+    message = motor_message(MotorTrajectory, actuators, time_from_start=flat(times))
     fill_motors(message, actuators, motors)
     return message
 
@@ -145,8 +108,8 @@ def stiffness_from_message(
             f'variable stiffness are {listed(known)}.'
         )
     what = 'StiffnessMotion'
-    values = read_rows(what, message, STIFFNESS_FIELDS, len(names), 1, error=ActuatorError)
-    check_finite(what, STIFFNESS_FIELDS, names, values, ActuatorError)
+    fields, error = STIFFNESS_FIELDS, ActuatorError
+    values = read_rows(what, message, fields, names, needed=1, error=error)[0]
     if not (values[0] > 0.0).all():
         joint = int((values[0] <= 0.0).argmax())
         raise ActuatorError(

@@ -17,6 +17,7 @@ from rclpy.duration import Duration
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
+from rclpy.timer import Timer
 from std_msgs.msg import String
 
 from hodyn_ros.errors import HodynError
@@ -26,7 +27,9 @@ from hodyn_ros.ros.base.parameters import Parameters
 from hodyn_ros.ros.base.subscription import Input, ReceivingNode, Topic
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.streams.health import OutputHealth, reason
-from hodyn_ros.streams.robot import DESCRIPTION
+from hodyn_ros.streams.motion_stream import Instant, MotionStream
+from hodyn_ros.streams.preparation import RobotPreparation
+from hodyn_ros.streams.robot_in_use import DESCRIPTION
 
 S = TypeVar('S')
 
@@ -110,10 +113,7 @@ class RobotNode(ReceivingNode, Generic[S]):
         """
         self._is_open = True
         self._inputs += [Input(self, topic) for topic in self.topics()]
-        # Health is reported in real time, also while simulated time stands still.
-        real_time = Clock(clock_type=ClockType.STEADY_TIME)
-        period = getattr(self.settings, 'diagnostics_period', 1.0)
-        self.create_timer(period, self._report, clock=real_time)
+        self.every(getattr(self.settings, 'diagnostics_period', 1.0), self._report)
         back = Duration(nanoseconds=-1)
         jump = JumpThreshold(min_forward=None, min_backward=back, on_clock_change=True)
         jumped = self.get_clock().create_jump_callback(
@@ -224,6 +224,11 @@ class RobotNode(ReceivingNode, Generic[S]):
         """Time of the node's clock [ns]."""
         clock = self.get_clock()
         return int(clock.now().nanoseconds) if clock.ros_time_is_active else time.time_ns()
+
+    def every(self, period: float, call: Callable[[], None]) -> Timer:
+        """Timer with a period in real time [s], also while simulated time stands still."""
+        clock = Clock(clock_type=ClockType.STEADY_TIME)
+        return self.create_timer(period, call, clock=clock)
 
     def advertise(
         self, kind: type, topic: str, profile: QoSProfile = qos.OUTPUT
@@ -372,3 +377,20 @@ class RobotNode(ReceivingNode, Generic[S]):
                 'or start it with another name (-r __node:=NAME) or namespace '
                 '(-r __ns:=/NAMESPACE) and topics of its own.'
             )
+
+
+class StreamNode(RobotNode[S]):
+    """A node with a stream of motions, which a process plans.
+
+    Attributes
+    ----------
+    stream : MotionStream
+    preparation : RobotPreparation
+    """
+
+    stream: MotionStream
+    preparation: RobotPreparation[Any]
+
+    def instant(self) -> Instant:
+        """Time of the stream."""
+        return Instant(self.now(), time.monotonic())

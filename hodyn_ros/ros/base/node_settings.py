@@ -13,7 +13,6 @@ from hodyn_ros.model.margins import (
     MARGIN_NAMES,
     checked_margins,
     margins_in_words,
-    with_margins,
 )
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import motion_limits
@@ -27,7 +26,7 @@ from hodyn_ros.ros.base.parameters import (
     family,
     group,
 )
-from hodyn_ros.streams.robot import actuator_problems, by_joint
+from hodyn_ros.streams.robot_in_use import actuator_problems, by_joint
 
 _LIMIT_UNITS = {
     'acceleration': 'rad/s^2 or m/s^2',
@@ -80,6 +79,31 @@ _ACTUATORS = {
     )
     for key in KEYS
 }
+
+
+def _shares(margins: Values) -> dict[str, float]:
+    """Shares of limits by the quantity, of parameters."""
+    return checked_margins({key: share for _, key, share in margins})
+
+
+def margin_problems(margins: Values) -> list[str]:
+    """What is wrong with margins.
+
+    Parameters
+    ----------
+    margins : Values
+        Of the parameters ``margins.<quantity>``.
+
+    Returns
+    -------
+    list of str
+        Empty, or the reason why they cannot be used.
+    """
+    try:
+        _shares(margins)
+    except ModelError as error:
+        return [f'Parameter {error}']
+    return []
 
 
 @dataclass(frozen=True)
@@ -290,11 +314,7 @@ class NodeSettings:
 
     def contradictions(self) -> list[str]:
         """Values that are valid alone but not together."""
-        problems = actuator_problems(self.actuators)
-        try:
-            self.shares()
-        except ModelError as error:
-            problems.append(f'Parameter {error}')
+        problems = actuator_problems(self.actuators) + margin_problems(self.margins)
         for joint, given in by_joint(self.friction).items():
             try:
                 friction_from_config({joint: given})
@@ -309,7 +329,7 @@ class NodeSettings:
 
     def shares(self) -> dict[str, float]:
         """Shares of limits that are left to feedback, by the quantity."""
-        return checked_margins({key: share for _, key, share in self.margins})
+        return _shares(self.margins)
 
     def headroom(self) -> tuple[str, ...]:
         """What is said beside every verdict on limits: one sentence, or none without margins."""
@@ -317,13 +337,12 @@ class NodeSettings:
         return (f'Limits are those of the robot{words}.',) if words else ()
 
     def limits_of(self, model: RobotModel) -> MotionLimits:
-        """Limits of a model, completed by those of the parameters, less the margins."""
+        """Limits of a model, completed by those of the parameters, margins included."""
         # One file of parameters serves a robot with and without its gripper.
         known = by_joint(self.limits)
-        limits = motion_limits(
+        return motion_limits(
             model, {name: known[name] for name in model.joint_names if name in known}
         )
-        return with_margins(limits, self.shares())
 
     def friction_laws(self) -> dict[str, FrictionLaw | None]:
         """Friction of the joints that have parameters of it."""

@@ -5,7 +5,6 @@ Its fields are an `entry` each, a `group` of another table, or a `family` with t
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
@@ -22,7 +21,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from hodyn_ros.errors import JointNameError
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 
 S = TypeVar('S')
 
@@ -204,8 +203,7 @@ class Family:
         if made is None or not (joint or self.of_all or self.key):
             where = 'which is' if self.key else 'with'
             keys = '' if '' in self.members else f' {where} one of {listed(self.members)}'
-            near = difflib.get_close_matches(key, self.members, 1, 0.6)
-            hint = f' (did you mean {near[0]}?)' if near else ''
+            hint = did_you_mean(key, self.members)
             raise ValueError(
                 f'Parameter {name} is unknown{hint}, expected {self.pattern}'
                 f'{"," * bool(self.key)}{keys}.'
@@ -394,7 +392,7 @@ def _known(kind: type[Any], names: Iterable[str]) -> tuple[dict[str, Entry], lis
     return known, problems
 
 
-def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -> S:
+def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
     """Settings from values of parameters; those that are left out have their defaults.
 
     Parameters
@@ -404,8 +402,6 @@ def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -
         with values together.
     values : mapping of str to object
         By names; those that the table does not have are left alone.
-    **overridden
-        Fields in place of those of the parameters.
 
     Returns
     -------
@@ -424,8 +420,6 @@ def make_settings(kind: type[S], values: Mapping[str, Any], **overridden: Any) -
             problems.append(f'Parameter {name} is {given}, expected {expected}.')
     if not problems:
         settings = _filled(kind, values, '')
-        if overridden:
-            settings = replace(settings, **overridden)  # type: ignore[type-var]
         problems = getattr(settings, 'contradictions', list)()
     if problems:
         raise ValueError(' '.join(problems))
@@ -527,7 +521,6 @@ class Parameters(Generic[S]):
         self.settings: S = make_settings(kind, self.given)
         known, _ = _known(kind, self.given)
         self._names = {*known}
-        self._overridden: dict[str, Any] = {}
         self._values = {name: x for name, x in self.given.items() if name in known}
         for name, item in known.items():
             value = self.given.get(name, item.default)
@@ -548,14 +541,11 @@ class Parameters(Generic[S]):
         known = self._node.list_parameters([], 0).names
         found = []
         for name in names:
-            hints = [
-                f' (did you mean {near}?)'
-                for near in difflib.get_close_matches(name, known, 1, 0.8)
-            ]
+            hint = did_you_mean(name, known, 0.8)
             if kin := _family_of(self._kind, name):
-                hints = [f' ({kin.pattern} is read at the start alone)']
+                hint = f' ({kin.pattern} is read at the start alone)'
             if name not in known:
-                found.append(name + ''.join(hints))
+                found.append(name + hint)
         return found
 
     def _refuse_unknown(self, parameters: list[Parameter]) -> list[Parameter]:
@@ -587,31 +577,29 @@ class Parameters(Generic[S]):
             self._values = values
             self._use(self._made(values))
 
-    def override(self, **fields: Any) -> None:
-        """Have fields of the settings differ from the parameters from now on.
+    def override(self, start: str, values: Mapping[str, Any]) -> None:
+        """Have other values than those of the parameters of a family from now on.
 
         Parameters
         ----------
-        **fields
-            Values by the names of fields.
+        start : str
+            Of the names of those whose values are dropped.
+        values : mapping of str to object
+            In their place, by names.
 
         Raises
         ------
         ValueError
             If they cannot be used.
         """
-        before = self._overridden
-        self._overridden = {**before, **fields}
-        try:
-            settings = self._made(self._values)
-            self._check_further(settings)
-        except ValueError:
-            self._overridden = before
-            raise
+        kept = {name: x for name, x in self._values.items() if not name.startswith(start)}
+        settings = self._made({**kept, **values})
+        self._check_further(settings)
+        self._values = {**kept, **values}
         self._use(settings)
 
     def _made(self, values: Mapping[str, Any]) -> S:
-        return make_settings(self._kind, values, **self._overridden)
+        return make_settings(self._kind, values)
 
     def _use(self, settings: S) -> None:
         before, self.settings = self.settings, settings

@@ -7,7 +7,6 @@ by rclpy, and says where the numbers are; that takes most of the time of a sampl
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 import numpy as np
 from hodyn_msgs.msg import JointEffort, JointMotion
@@ -21,17 +20,12 @@ from hodyn_ros.ros.base.conversions import (
     motion_from_message,
     write_efforts,
 )
-from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
+from hodyn_ros.streams.timeline import NANOSECONDS, Stamp, nanoseconds
 from hodyn_ros.typing import Array
 
 _STAMP = struct.Struct('<iI')
 _STAMP_AT, _HEAD_AT = 4, 12  # behind the four bytes that say how a message is encoded
 _LITTLE = b'\x00\x01'  # plain CDR, little-endian
-
-
-class _Time(NamedTuple):
-    sec: int
-    nanosec: int
 
 
 def _rows(data: bytes | bytearray, begin: int, count: int, n: int) -> Array:
@@ -75,7 +69,7 @@ class MotionReader:
             values = _rows(data, begin, orders, n)
             if (counts == n).all() and np.isfinite(values).all():
                 motion = values.copy() if self._order is None else values[:, self._order]
-                time = _Time(*_STAMP.unpack_from(data, _STAMP_AT))
+                time = Stamp(*_STAMP.unpack_from(data, _STAMP_AT))
                 return np.ascontiguousarray(motion), nanoseconds(time)
         message = deserialize_message(data, JointMotion)
         motion = motion_from_message(model, message)

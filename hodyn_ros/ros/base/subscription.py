@@ -20,7 +20,7 @@ from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names, unheard_publishers
 from hodyn_ros.ros.base.executor import take_following
 from hodyn_ros.streams.health import LEFT_OUT, LOST
-from hodyn_ros.streams.robot import DESCRIPTION
+from hodyn_ros.streams.robot_in_use import DESCRIPTION
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks
@@ -66,22 +66,6 @@ class Topic(NamedTuple):
     then: Callable[[], object] = bool
     is_sample: bool = True
     unpack: Callable[[bytes], Any] | None = None
-
-    @classmethod
-    def whole(
-        cls, name: str, kind: type, take: Callable[[bytes], object], profile: QoSProfile
-    ) -> Topic:
-        """Input of messages that are no samples and are taken as bytes.
-
-        Parameters
-        ----------
-        name : str
-        kind : type
-        take : callable
-            Called with the serialized message.
-        profile : QoSProfile
-        """
-        return cls(name, kind, take, profile, is_sample=False, unpack=bytes)
 
 
 class ReceivingNode(Node):

@@ -12,7 +12,6 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import WrenchStamped
 from hodyn_msgs.msg import ElasticState, JointMotion, ObservedState
-from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -22,21 +21,21 @@ from hodyn_ros.ros.base.conversions import (
     MOTION_FIELDS,
     flat,
     measured_of,
+    message_of_joints,
     motion_from_message,
     time_message,
     write_wrench,
 )
 from hodyn_ros.ros.base.life import main
-from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.node import StreamNode
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
-from hodyn_ros.streams.inputs import ELASTIC_STATE
-from hodyn_ros.streams.laws import Laws, controlled_robot, make_laws
-from hodyn_ros.streams.motion_stream import TRAJECTORY
-from hodyn_ros.streams.process_watch import LOOK_PERIOD
-from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
+from hodyn_ros.streams.loop_inputs import ELASTIC_STATE
+from hodyn_ros.streams.loop_laws import Laws, controlled_robot, make_laws
+from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant
+from hodyn_ros.streams.timeline import nanoseconds
 
 REFERENCE = '~/reference'
 
@@ -48,7 +47,7 @@ OBSERVED = (
 )
 
 
-class FlatnessControllerNode(RobotNode[ControlSettings]):
+class FlatnessControllerNode(StreamNode[ControlSettings]):
     """Node that computes motor torques from measurements and references.
 
     Parameters
@@ -65,22 +64,16 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def __init__(self, **node_options: Any) -> None:
         super().__init__('flatness_controller', ControlSettings, **node_options)
-        self._planning = PlanningClient(
-            self,
-            lambda plan: self.stream.on_plan(plan, self.control.instant()),
-        )
-        self.closing.append(self._planning.close)
+        planning = PlanningClient(self)
         self.control = ControlLoop(
-            self, self._planning, controlled_robot, make_laws, self._planning.set_up
+            self, planning, controlled_robot, make_laws, planning.set_up
         )
-        self.stream = self.control.stream
+        self.stream, self.preparation = self.control.stream, self.control.preparation
         self._message = JointState()
         self._named: Laws | None = None  # for which the message has its names
         self._publisher = self.advertise(JointState, '~/motor_command')
         self._observed = self.advertise(ObservedState, '~/observed_state')
         self._wrench = self.advertise(WrenchStamped, '~/external_wrench')
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
         self.open()
 
     def topics(self) -> Iterator[Topic]:
@@ -89,13 +82,12 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         yield Topic(ELASTIC_STATE, ElasticState, self._take, qos.SENSOR_INPUT, then=then)
         # References may come ahead of their time: none takes the place of another.
         yield Topic(REFERENCE, JointMotion, self._take_reference, qos.as_series(qos.NEWEST))
-        yield Topic.whole(
-            TRAJECTORY, JointTrajectory, self.control.take_trajectory, qos.INPUT
-        )
+        take, whole = self.control.take_trajectory, JointTrajectory
+        yield Topic(TRAJECTORY, whole, take, qos.INPUT, is_sample=False, unpack=bytes)
 
     def describe(self, xml: str) -> None:
         """Have a robot made ready; whether it can be used is reported later."""
-        self.control.preparation.request(xml)
+        self.preparation.request(xml)
 
     def check_settings(self, settings: ControlSettings) -> None:
         """Refuse settings for which there is no controller."""
@@ -109,10 +101,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         """Begin anew."""
         self.control.begin_anew(why)
 
-    def _look_after_planning(self) -> None:
-        """Nothing begins when nobody expects it any more."""
-        self.control.preparation.tell_progress()
-        self._planning.look_after(self.stream, self.control.instant())
+    def instant(self) -> Instant:
+        """Time of the stream, which may be that of the measurements."""
+        return self.control.instant()
 
     # Inputs and outputs
 
@@ -133,7 +124,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def _take(self, message: ElasticState) -> None:
         control = self.control
-        if control.laws is None and control.preparation.is_awaited:
+        if control.laws is None and self.preparation.is_awaited:
             return
         laws = control.ready()
         names = laws.robot.model.joint_names, laws.motor_names
@@ -154,7 +145,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             return
         self._publish(answer)
         hits = self.control.note_sent(answer)
-        taken = time.perf_counter() - begin
+        taken = 1e3 * (time.perf_counter() - begin)
         self.diagnostics.output.published(taken, answer.stamp, self.now())
         self.diagnostics.output.exceeded(Counter(hits))
         try:
@@ -166,11 +157,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         message, laws = self._message, self.control.ready()
         # A message again and again: making one takes longer.
         if self._named is not laws:
-            self._named, message.name = laws, list(laws.motor_names)
+            self._named, message.name = laws, laws.motor_names
             message.header.frame_id = laws.robot.model.base_link
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(
-            answer.stamp, NANOSECONDS
-        )
+        message.header.stamp = time_message(answer.stamp)
         message.effort = flat(answer.command.torque)
         self._publisher.publish(message)
 
@@ -183,13 +172,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             return
         if wants_state:
             laws = self.control.ready()
-            message = ObservedState(
-                joint_names=laws.robot.model.joint_names, motor_names=laws.motor_names
-            )
+            message = message_of_joints(ObservedState, laws.robot.model, stamp)
+            message.motor_names = laws.motor_names
             for name, values in zip(OBSERVED, state):
                 setattr(message, name, flat(values))
-            message.header.frame_id = laws.robot.model.base_link
-            message.header.stamp = time_message(stamp)
             self._observed.publish(message)
         if wants_wrench:
             made = WrenchStamped()
@@ -201,8 +187,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         """Health as that of the hodyn node, with commands for an output."""
         self.diagnostics.input(ELASTIC_STATE).timeout = self.settings.measurement_timeout
         self.diagnostics.input(REFERENCE).timeout = self.settings.reference_timeout
-        self._planning.note_stream(self.stream, self.control.instant())
-        statuses = self.diagnostics.report(*self.control.preparation.state, {})
+        statuses = self.diagnostics.report(*self.preparation.state, {})
         output = next(item for item in statuses if item.name.endswith(': joint_effort'))
         output.name = output.name.replace(': joint_effort', ': motor_command')
         values = self.control.report().items()

@@ -12,7 +12,7 @@ from hodyn_ros.control.guards import FLOAT
 from hodyn_ros.control.laws import CONTROLLERS, MODES, TRACKING
 from hodyn_ros.errors import ControlError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.node_settings import NodeSettings, margin_problems
 from hodyn_ros.ros.base.parameters import (
     Numbers,
     Triple,
@@ -20,7 +20,7 @@ from hodyn_ros.ros.base.parameters import (
     entry,
     same,
 )
-from hodyn_ros.streams.inputs import HOLD
+from hodyn_ros.streams.loop_inputs import HOLD
 from hodyn_ros.typing import Array
 
 _same = partial(same, NodeSettings, read_only=True)
@@ -133,17 +133,20 @@ class ControlSettings:
     rotational_stiffness: float = entry(
         30.0, 'Stiffness of cartesian_impedance about all axes [N m/rad].', 0.0, 1e6
     )
+    # Of the limits that trajectories and references have to keep; laws and guards have them whole.
+    margins: Values = _same('margins')
     actuators: Values = _same('actuators')
 
     def contradictions(self) -> list[str]:
         """Values that are valid alone but not together, or not for the laws."""
-        return [
+        variable = [
             f'Parameter actuators.{joint}.type is vsa, expected sea or rigid: no law of this node '
             'controls a joint of variable stiffness, whose motors also set the stiffness. '
             'hodyn_node computes what such motors have to do along a motion.'
             for joint, key, value in self.actuators
             if (key, value) == ('type', 'vsa')
         ]
+        return [*margin_problems(self.margins), *variable]
 
     def of_joints(self, name: str, joint_names: Sequence[str]) -> Array:
         """Values of a parameter that is one number, or one for each joint.
@@ -186,4 +189,5 @@ class ControlSettings:
         return NodeSettings(
             allow_partial_joints=self.allow_partial_joints,
             stop_duration=self.stop_duration,
+            margins=self.margins,
         )

@@ -28,8 +28,8 @@ from hodyn_msgs.msg import (
     WrenchMotion,
 )
 from hodyn_msgs.srv import SetFriction, SetPayload
-from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -51,6 +51,7 @@ from hodyn_ros.ros.base.conversions import (
     HIGHEST_EFFORT_ORDER,
     continuous_order,
     fill,
+    flat,
     moment_force,
     motion_estimate_message,
     motion_of_base,
@@ -61,33 +62,40 @@ from hodyn_ros.ros.base.conversions import (
     wrench_from_message,
 )
 from hodyn_ros.ros.base.life import main
-from hodyn_ros.ros.base.motor_messages import MotorMessages, stiffness_from_message
-from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.motor_messages import (
+    fill_motors,
+    motor_message,
+    stiffness_from_message,
+)
+from hodyn_ros.ros.base.node import StreamNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.serialized import EffortWriter, MotionReader
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.planner.client import PlanningClient
-from hodyn_ros.ros.planner.controllers import CommandStream, ControllerOutput
-from hodyn_ros.ros.planner.messages import SERVICES, health_of
-from hodyn_ros.streams.base_motion import TIMEOUT
-from hodyn_ros.streams.efforts import Circumstances, Surroundings, deviations
+from hodyn_ros.ros.planner.controllers import ControllerOutput
+from hodyn_ros.ros.planner.planner import SERVICES, health_of
+from hodyn_ros.streams.acting_wrenches import check_target
 from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
-from hodyn_ros.streams.identification import OnlineParameters, estimator_of
 from hodyn_ros.streams.measured import MeasuredMotion, MechanismStates
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
     TRAJECTORY,
-    Instant,
     MotionStream,
     Plan,
 )
+from hodyn_ros.streams.online_parameters import OnlineParameters, estimator_of
 from hodyn_ros.streams.payloads import check_transition, law_from, with_payload
 from hodyn_ros.streams.preparation import Compiled, CompiledRobots
-from hodyn_ros.streams.process_watch import LOOK_PERIOD, RUNNING
-from hodyn_ros.streams.requests import report_plan, request_of
-from hodyn_ros.streams.robot import Robot, drives_of, without_limits
+from hodyn_ros.streams.process_watch import RUNNING
+from hodyn_ros.streams.received import report_plan, request_of
+from hodyn_ros.streams.robot_in_use import Robot, drives_of, without_limits
+from hodyn_ros.streams.surroundings import (
+    BASE_TIMEOUT,
+    Circumstances,
+    Surroundings,
+    deviations,
+)
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
-from hodyn_ros.streams.wrenches import check_target
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.typing import Array
 
@@ -103,7 +111,7 @@ DESCRIPTION_TRANSITION = 0.5
 LOOP_TOLERANCE = 0.05
 
 
-class HodynNode(RobotNode[NodeSettings]):
+class HodynNode(StreamNode[NodeSettings]):
     """Node that computes joint efforts and their derivatives from the motions that it receives.
 
     Parameters
@@ -118,6 +126,8 @@ class HodynNode(RobotNode[NodeSettings]):
     stream : MotionStream
     """
 
+    preparation: CompiledRobots
+
     def __init__(self, **node_options: Any) -> None:
         super().__init__('hodyn_node', NodeSettings, **node_options)
         settings = self.settings
@@ -125,7 +135,7 @@ class HodynNode(RobotNode[NodeSettings]):
         # What follows belongs to the robot in use.
         self._limit_check: LimitCheck | None = None
         self._writer: EffortWriter
-        self._motors: MotorMessages | None = None
+        self._motors: MotorReference | None = None  # written again and again
         self._remark = ''  # why there is no compiled code
         self._unlimited: list[str] = []  # what has been said to have no limit
         self._estimate: Estimate | None = None  # of the joint states, not answered yet
@@ -143,21 +153,16 @@ class HodynNode(RobotNode[NodeSettings]):
             IdentifiedParameters, '~/identified_parameters'
         )
         self._motor_publisher = self.advertise(MotorReference, '~/motor_reference')
-        self._commands = CommandStream(self)
+        self._commands = self.advertise(Float64MultiArray, '~/commands')
         # It runs as long as there is a motion.
         period = 1.0 / settings.publish_rate
         self._stream_timer = self.create_timer(period, self._on_stream_timer)
         self._stream_timer.cancel()
 
-        self._preparation = CompiledRobots(
+        self.preparation = CompiledRobots(
             self, self._around.wrenches.latest, self._on_progress, self._on_robot
         )
-        self._planning = PlanningClient(
-            self,
-            lambda plan: self.stream.on_plan(plan, self._instant()),
-            ControllerOutput(self, lambda time: self.stream.leads.note_delivery(time)),
-        )
-        self.closing.append(self._planning.close)
+        self._planning = PlanningClient(self, ControllerOutput(self))
         self.stream = MotionStream(
             self._planning,
             lambda: self.settings,
@@ -165,8 +170,6 @@ class HodynNode(RobotNode[NodeSettings]):
             self._on_planned,
             has_controller=True,
         )
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
         self.create_service(SetPayload, '~/set_payload', self._set_payload)
         self.create_service(SetFriction, '~/set_friction', self._set_friction)
         retime = self.resolve_service_name(f'~/{SERVICES[1]}')
@@ -195,18 +198,19 @@ class HodynNode(RobotNode[NodeSettings]):
             yield series if self.settings.answer_all else topic
         for name, profile in ((TRAJECTORY, qos.INPUT), (CHUNK, qos.NEWEST)):
             give = partial(self._take_trajectory, topic=name)
-            yield Topic.whole(name, JointTrajectory, give, profile)
+            kind = JointTrajectory
+            yield Topic(name, kind, give, profile, is_sample=False, unpack=bytes)
 
     # Parameters and the robot
 
     def describe(self, xml: str) -> None:
         """Have a robot made ready; until it is, the one in use stays in use."""
-        self._preparation.request(xml)
+        self.preparation.request(xml)
 
     def check_description(self, xml: str) -> None:
         """Refuse a parameter that is no description of a robot."""
-        if not self._preparation.is_latest(xml):
-            self._preparation.check(xml)
+        if not self.preparation.is_latest(xml):
+            self.preparation.check(xml)
 
     def check_settings(self, settings: NodeSettings) -> None:
         """Refusal of what does not suit the robot in use.
@@ -236,12 +240,12 @@ class HodynNode(RobotNode[NodeSettings]):
             self._stream_timer.reset()  # or the old period would have to be over first
         has_other_commands = settings.command != before.command
         if has_other_commands or settings.friction != before.friction:
-            self._preparation.update_robot()
+            self.preparation.update_robot()
             if has_other_commands:
-                self._around.transitions.follow(self._preparation.with_payloads)
+                self._around.transitions.follow(self.preparation.with_payloads)
             self._on_progress()
         else:
-            self._planning.set_up(self.robot, self._preparation.is_under_way)
+            self._planning.set_up(self.robot, self.preparation.is_under_way)
             if self.robot is not None:
                 self._identification.use(self.robot)
 
@@ -252,7 +256,7 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def _on_progress(self) -> None:
         """Follow what has become of robots: there is another one, or one is being made ready."""
-        robot = self._preparation.robot
+        robot = self.preparation.robot
         settings = self.settings
         if robot is not None and robot is not self.robot:
             self._note_limit_hits()
@@ -261,8 +265,10 @@ class HodynNode(RobotNode[NodeSettings]):
             self._mechanism.use(robot.model)
             if self.robot is None or self.robot.model.base_link != robot.model.base_link:
                 self._around.base.clear()
-            drives = robot.drives
-            self._motors = None if drives is None else MotorMessages(drives.actuators)
+            self._motors = None
+            if robot.drives is not None:
+                self._motors = motor_message(MotorReference, robot.drives.actuators)
+                self._motors.header.frame_id = robot.model.base_link
             self._pass_over_to(robot)
             self.robot = robot
             unlimited = without_limits(robot)
@@ -275,8 +281,8 @@ class HodynNode(RobotNode[NodeSettings]):
                 check_target(settings.wrench, robot.model)
             except WrenchError as error:
                 self.get_logger().error(f'No measured wrench is taken. {error}')
-        self._planning.set_up(self.robot, self._preparation.is_under_way)
-        if self.stream.follow(robot, self._preparation.is_under_way, self._instant()):
+        self._planning.set_up(self.robot, self.preparation.is_under_way)
+        if self.stream.follow(robot, self.preparation.is_under_way, self.instant()):
             text = 'The running trajectory is stopped: the new robot has other joints.'
             self.get_logger().error(text)
 
@@ -298,7 +304,7 @@ class HodynNode(RobotNode[NodeSettings]):
                     f'within {duration:g} s.'
                 )
                 return
-        self._around.transitions.follow(self._preparation.with_payloads)
+        self._around.transitions.follow(self.preparation.with_payloads)
 
     def _on_robot(self, made: Compiled) -> None:
         model, remark = made
@@ -306,7 +312,7 @@ class HodynNode(RobotNode[NodeSettings]):
             f'The wrench on {link!r} is dropped: the new robot has no place for it.'
             for link in self._measure(model)
         ]
-        self._preparation.request_wrenches()
+        self.preparation.request_wrenches()
         for start, names in (('limits', model.joint_names), ('friction', model.body_names)):
             others = {joint for joint, *_ in getattr(self.settings, start)} - {*names}
             if others:
@@ -327,12 +333,11 @@ class HodynNode(RobotNode[NodeSettings]):
         self, _: Trigger.Request, response: Trigger.Response
     ) -> Trigger.Response:
         """Say which process plans, or why none does."""
-        health = self.diagnostics.process
-        if health is not None and health.state == RUNNING:
-            response.success, response.message = True, str(health.pid)
-        else:
-            fault = '' if health is None else health.fault()
-            response.message = fault or 'the process that plans is being started'
+        watch = self.diagnostics.process
+        assert watch is not None
+        response.success = watch.state == RUNNING
+        pid = str(watch.pid) * response.success
+        response.message = pid or watch.fault or 'the process that plans is being started'
         return response
 
     def _set_payload(
@@ -350,7 +355,7 @@ class HodynNode(RobotNode[NodeSettings]):
             allow_impossible = self.settings.allow_impossible_inertia
             payload = payload_of(request)
             payloads, response.warnings = with_payload(robot, payload, allow_impossible)
-            self._preparation.update_robot(payloads)
+            self.preparation.update_robot(payloads)
             self._on_progress()
 
         return self._pass_over('set_payload', change, request, response)
@@ -362,8 +367,8 @@ class HodynNode(RobotNode[NodeSettings]):
 
         def change(robot: Robot) -> None:
             law = law_from(request.joint, request.names, request.values, robot.model)
-            others = [item for item in self.settings.friction if item[0] != request.joint]
-            self.parameters.override(friction=(*others, *law))
+            start = f'friction.{request.joint}.'
+            self.parameters.override(start, {start + name: law[name] for name in law})
 
         return self._pass_over('set_friction', change, request, response)
 
@@ -389,7 +394,7 @@ class HodynNode(RobotNode[NodeSettings]):
             The response.
         """
         try:
-            before = self._preparation.ready()
+            before = self.preparation.ready()
             check_transition(request.transition_time, request.allow_step)
             start = self._around.transitions.start(self.now())
             change(before)
@@ -397,9 +402,9 @@ class HodynNode(RobotNode[NodeSettings]):
             response.message = str(error)
             self.refuse(service, error)
             return response
-        after = self._preparation.ready()
+        after = self.preparation.ready()
         self._around.transitions.add(before, after, start, request.transition_time)
-        self._preparation.request_wrenches()
+        self.preparation.request_wrenches()
         self.diagnostics.received(service)
         response.success, response.start = True, time_message(start)
         return response
@@ -407,7 +412,7 @@ class HodynNode(RobotNode[NodeSettings]):
     # Single motions and measurements
 
     def _read_joint_motion(self, data: bytes) -> tuple[Robot, Array, int]:
-        robot = self.robot or self._preparation.ready()
+        robot = self.robot or self.preparation.ready()
         return robot, *self._motions.read(data, robot.model)
 
     def _take_joint_motion(self, given: tuple[Robot, Array, int]) -> None:
@@ -445,16 +450,16 @@ class HodynNode(RobotNode[NodeSettings]):
     def _take_joint_states(self, message: JointState) -> None:
         has_loops = bool(self._mechanism.joint_names)
         is_used = self.settings.estimator.enabled or has_loops
-        if self._preparation.is_awaited or not is_used:
+        if self.preparation.is_awaited or not is_used:
             return
-        self._preparation.ready()
+        self.preparation.ready()
         measured, state, topic = self._measured, message, 'joint_states'
-        dropped = measured.dropped
+        dropped, gaps = measured.counts
         stamp, arrival = self._timely(topic, nanoseconds(message.header.stamp))
         if has_loops:
-            fields, names = _STATE[: 1 + bool(message.velocity)], message.name
-            given = read_rows(topic, message, fields, len(names), len(fields), 'name')
-            motion = self._mechanism.take(names, given, arrival)
+            fields = _STATE[: 1 + bool(message.velocity)]
+            given = read_rows(topic, message, fields, needed=len(fields), names='name')[0]
+            motion = self._mechanism.take(message.name, given, arrival)
             if motion is None:
                 return
             state = self._joint_state(motion, stamp)
@@ -465,8 +470,8 @@ class HodynNode(RobotNode[NodeSettings]):
         if values is not None:
             estimate = measured.take(values[0], stamp)
         self._take_efforts(message, stamp)
-        self.diagnostics.dropped(topic, measured.dropped - dropped)
-        if measured.is_behind_gap:
+        self.diagnostics.dropped(topic, measured.counts[0] - dropped)
+        if measured.counts[1] > gaps:
             self.diagnostics.input(topic).add('gaps')
         if estimate is not None:
             self._estimate = estimate
@@ -529,12 +534,12 @@ class HodynNode(RobotNode[NodeSettings]):
         self, topic: str, keep: Callable[[Any, Robot], bool], message: Any
     ) -> None:
         """Keep what acts on the robot, unless something newer has come."""
-        if self._preparation.is_awaited and topic in ('wrench', 'base_motion'):
+        if self.preparation.is_awaited and topic in ('wrench', 'base_motion'):
             return  # who measures early makes no mistake
         axes = self._around.wrenches.axes
-        is_kept = keep(message, self._preparation.ready())
+        is_kept = keep(message, self.preparation.ready())
         if self._around.wrenches.axes != axes:
-            self._preparation.request_wrenches()
+            self.preparation.request_wrenches()
         self.diagnostics.dropped(topic, not is_kept)
 
     def _take_wrench_motion(self, message: WrenchMotion, robot: Robot) -> bool:
@@ -594,25 +599,29 @@ class HodynNode(RobotNode[NodeSettings]):
             motion, effort = found.motion, around.efforts(robot, found)
         else:  # the short way of most robots
             effort = inverse_dynamics(robot.model, motion)
-        of_motion, delay = None, 0.0
+        std, delay = None, 0.0
         if estimate is not None:
-            of_motion, delay = estimate.deviations(len(motion)), estimate.delay
-        std = deviations(robot.model, found, effort, of_motion)
-        if estimate is not None and std is not None:
-            self._identify(motion, stamp, found.acting.wrenches or None, std)
+            delay, of_motion = estimate.delay, estimate.deviations(len(motion))
+            std = deviations(robot.model, found, effort, of_motion)
+            if std is not None:
+                self._identify(motion, stamp, found.acting.wrenches or None, std)
+        elif found.acting.deviations:
+            std = deviations(robot.model, found, effort)
         message = self._writer.message(effort, stamp, source, continuous, std, delay)
         self._effort_publisher.publish(message)
         if self._mechanism.joint_names:
             self._publish_state(motion, stamp)
-        self.diagnostics.output.published(time.perf_counter() - begin, stamp, self.now())
+        taken = 1e3 * (time.perf_counter() - begin)
+        self.diagnostics.output.published(taken, stamp, self.now())
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
         if self._motors is not None:
             self._publish_motors(robot, motion, effort, stamp, source)
-        if source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._commands.is_wanted:
+        is_sent = source == JointEffort.SOURCE_JOINT_TRAJECTORY
+        if is_sent and self._commands.get_subscription_count():
             is_whole = robot.sent is robot.model
             sent = effort if is_whole else around.efforts(robot, found, 1)
-            self._commands.publish(sent[0])
+            self._commands.publish(Float64MultiArray(data=flat(sent[0])))
 
     def _publish_state(self, motion: Array, stamp: int) -> None:
         """Publish what closed loops make of a motion, unless states are measured."""
@@ -632,8 +641,8 @@ class HodynNode(RobotNode[NodeSettings]):
         self, robot: Robot, motion: Array, effort: Array, stamp: int, source: int
     ) -> None:
         """Publish what the motors do, or say why not."""
-        messages, drives = self._motors, robot.drives
-        assert messages is not None and drives is not None
+        message, drives = self._motors, robot.drives
+        assert message is not None and drives is not None
         health = self.diagnostics.motors
         stiffness = drives.default_stiffness()
         stiffness |= self._around.stiffness.at(stamp, stiffness)
@@ -644,7 +653,9 @@ class HodynNode(RobotNode[NodeSettings]):
         except HodynError as error:
             self.hold_back('motor reference', error, health)
             return
-        self._motor_publisher.publish(messages.message(motors, stamp, source))
+        message.header.stamp, message.source = time_message(stamp), source
+        fill_motors(message, drives.actuators, motors)
+        self._motor_publisher.publish(message)
         violations = find_motor_violations(drives.actuators, drives.limits, motors)
         health.published()
         health.exceeded(
@@ -653,18 +664,15 @@ class HodynNode(RobotNode[NodeSettings]):
 
     # Trajectories
 
-    def _instant(self) -> Instant:
-        return Instant(self.now(), time.monotonic())
-
     def _take_trajectory(self, data: bytes, topic: str) -> None:
         request = request_of(data, self.settings.max_trajectory_points, topic)
-        if not self._preparation.is_under_way:
-            self._preparation.ready()
-        if lost := self.stream.take(request, self._instant()):
+        if not self.preparation.is_under_way:
+            self.preparation.ready()
+        if lost := self.stream.take(request, self.instant()):
             self.get_logger().error(lost)
 
     def _on_stream_timer(self) -> None:
-        at, robot = self._instant(), self.robot
+        at, robot = self.instant(), self.robot
         now, timeline = at.now, self.stream.timeline
         measured = self._measured.latest
         if measured is not None and (lost := self.stream.observe(*measured)):
@@ -695,11 +703,6 @@ class HodynNode(RobotNode[NodeSettings]):
         except Exception as error:  # also a fault of ours: no silence while all seems well
             self.hold_back('effort', error)
 
-    def _look_after_planning(self) -> None:
-        """Nothing begins when nobody expects it any more."""
-        self._preparation.tell_progress()
-        self._planning.look_after(self.stream, self._instant())
-
     def _on_planned(self, plan: Plan) -> None:
         if plan.planned is not None and self._stream_timer.is_canceled():
             self._stream_timer.reset()
@@ -725,11 +728,10 @@ class HodynNode(RobotNode[NodeSettings]):
         for topic in ('wrench_motion', 'wrench'):
             diagnostics.input(topic).timeout = settings.wrench.timeout
         if settings.base_motion:
-            diagnostics.input('base_motion').timeout = TIMEOUT
-        self._planning.note_stream(self.stream, self._instant())
+            diagnostics.input('base_motion').timeout = BASE_TIMEOUT
         diagnostics.wrenches = self._around.wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
-        reports = diagnostics.report(*self._preparation.state, values)
+        reports = diagnostics.report(*self.preparation.state, values)
         identified = self._identification.report()
         if identified is not None:
             reports.append(diagnostics.status('identification', *identified))

@@ -117,8 +117,10 @@ class LiveView(Node):
         names = self._scene.model.joint_names
         values = values_of('joint_states', message, ('position',), names)
         if values is not None:
-            motion = JointMotion(header=message.header, joint_names=names)
-            motion.position = flat(values)
+            position = flat(values)
+            motion = JointMotion(
+                header=message.header, joint_names=names, position=position
+            )
             self._take(_MEASURED, motion)
 
     def _take_estimate(self, message: MotionEstimate) -> None:

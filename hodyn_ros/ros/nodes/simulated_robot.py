@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from hodyn_msgs.msg import ElasticState
-from rclpy.clock import Clock, ClockType
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
 
@@ -44,9 +43,9 @@ from hodyn_ros.ros.base.parameters import (
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.plant import ElasticPlant
-from hodyn_ros.simulation.sampling import SampledPlant, Sensors
-from hodyn_ros.streams.inputs import ELASTIC_STATE
-from hodyn_ros.streams.robot import DESCRIPTION, by_joint
+from hodyn_ros.simulation.sampled import SampledPlant, Sensors
+from hodyn_ros.streams.loop_inputs import ELASTIC_STATE
+from hodyn_ros.streams.robot_in_use import DESCRIPTION, by_joint
 from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
 from hodyn_ros.typing import Array
 
@@ -131,10 +130,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         self._clock_publisher = None
         if settings.publish_clock:
             self._clock_publisher = self.advertise(ClockMessage, '/clock')
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._timer = self.create_timer(
-            settings.command_timeout, self._on_timer, clock=steady
-        )
+        self._timer = self.every(settings.command_timeout, self._on_timer)
         self.open()
 
     def topics(self) -> tuple[Topic, ...]:

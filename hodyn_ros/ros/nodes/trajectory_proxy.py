@@ -26,7 +26,7 @@ from std_srvs.srv import Trigger
 from hodyn_ros.ros.base.life import main
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.parameters import entry
-from hodyn_ros.ros.planner.messages import health_of
+from hodyn_ros.ros.planner.planner import health_of
 from hodyn_ros.streams.goals import (
     ACCEPTED,
     ENDED,

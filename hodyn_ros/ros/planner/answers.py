@@ -8,7 +8,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
-from builtin_interfaces.msg import Duration
 from hodyn_msgs.msg import (
     JointEffort,
     JointEffortTrajectory,
@@ -63,10 +62,9 @@ from hodyn_ros.ros.base.motor_messages import (
     stiffness_from_message,
 )
 from hodyn_ros.streams.joining import plan_from_state
-from hodyn_ros.streams.measured import TURN
 from hodyn_ros.streams.motion_stream import CHUNK_STEP, Plan, Task
-from hodyn_ros.streams.robot import Robot, ready
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
+from hodyn_ros.streams.robot_in_use import Robot, ready
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds, nearest_turn
 from hodyn_ros.trajectory.motion import BLOCK, PiecewiseMotion
 from hodyn_ros.trajectory.planning import (
     MotionPlan,
@@ -204,23 +202,18 @@ def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
         If there is no robot, the chunk cannot be used, or there is no motion within the limits.
     """
     robot = ready(robot)
-    message = unpacked(task)
-    points, options = message.points, settings.chunk
-    if all(point.time_from_start == Duration() for point in points):
-        for number, point in enumerate(points):
-            sec, nanosec = divmod(round(NANOSECONDS * options.period) * number, NANOSECONDS)
-            point.time_from_start = Duration(sec=sec, nanosec=nanosec)
-    names, join = robot.model.joint_names, task.known_time
+    names, join, options = robot.model.joint_names, task.known_time, settings.chunk
     # All times are those of the motion in progress.
     begin = join if task.current is None else task.current.start
-    chunk = waypoints_in_order(waypoints_from_message(message), names)
+    given = waypoints_from_message(unpacked(task), options.period)
+    chunk = waypoints_in_order(given, names)
     chunk = replace(chunk, times=chunk.times + (task.start - begin) / NANOSECONDS)
     if task.current is not None:
         current = task.current.motion
     elif task.known is not None:
         current = task.known.motion[0]
     else:  # As a trajectory does, the motion begins at the first point that has not passed.
-        current = chunk.positions[min(int(np.sum(chunk.times < 0.0)), len(points) - 1)]
+        current = chunk.positions[min(int(np.sum(chunk.times < 0.0)), len(chunk.times) - 1)]
     smooth = {'bandwidth': options.bandwidth, 'stop_duration': settings.stop_duration}
     start = (join - begin) / NANOSECONDS
     try:
@@ -276,11 +269,10 @@ def in_nearest_turn(model: RobotModel, motion: Array, waypoints: Waypoints) -> A
     -------
     ndarray, shape (5, n)
     """
-    motion, kinds = motion.copy(), dict(zip(model.joint_names, model.joint_types))
-    for name, first in zip(waypoints.joint_names, waypoints.positions[0]):
-        if kinds.get(name) == 'continuous':
-            j = model.joint_names.index(name)
-            motion[0, j] += TURN * np.round((first - motion[0, j]) / TURN)
+    motion, first = motion.copy(), dict(zip(waypoints.joint_names, waypoints.positions[0]))
+    near = [first.get(*item) for item in zip(model.joint_names, motion[0])]
+    is_continuous = np.array(model.joint_types) == 'continuous'
+    motion[0] = nearest_turn(motion[0], np.array(near), is_continuous)
     return motion
 
 

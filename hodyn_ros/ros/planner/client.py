@@ -7,23 +7,23 @@ import pickle
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
 
 from hodyn_ros.planning_start import started
-from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.node import StreamNode
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.controllers import ControllerOutput
-from hodyn_ros.ros.planner.messages import (
+from hodyn_ros.ros.planner.planner import (
     MOST_WAITING_REQUESTS,
     SERVICES,
     ForController,
     Graph,
 )
-from hodyn_ros.streams.health import ProcessHealth, StreamHealth, reason
-from hodyn_ros.streams.motion_stream import LOST, Instant, MotionStream, Plan, Task
+from hodyn_ros.streams.health import StreamHealth, reason
+from hodyn_ros.streams.motion_stream import IDLE, LOST, Plan, Task
 from hodyn_ros.streams.process_watch import (
+    LOOK_PERIOD,
     RUNNING,
     SILENT,
     SILENT_KILLED,
@@ -31,7 +31,7 @@ from hodyn_ros.streams.process_watch import (
     ProcessWatch,
     processor_time,
 )
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.timeline import PlannedMotion
 
 # A process that says nothing any more has this time to end by itself [s].
@@ -48,35 +48,28 @@ _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes so
 class PlanningClient:
     """Has a `Planner` in a process plan; reports plans in the thread of the executor.
 
-    It starts the process at once, and again whenever it has ended. `look_after` is to be called
-    every LOOK_PERIOD.
+    It starts the process at once, and again whenever it has ended, until the node is closed.
 
     Parameters
     ----------
-    node : RobotNode
-    report : callable
-        Called with every `Plan`.
+    node : StreamNode
+        Its stream gets every plan.
     output : ControllerOutput, optional
         With it the process plans for a `hodyn_node` and answers its services, and a controller is
         sent the motions; without it, it plans for a `flatness_controller`.
     """
 
     def __init__(
-        self,
-        node: RobotNode[Any],
-        report: Callable[[Plan], None],
-        output: ControllerOutput | None = None,
+        self, node: StreamNode[Any], output: ControllerOutput | None = None
     ) -> None:
-        self._node, self._report, self._output = node, report, output
+        self._node, self._output = node, output
         self._graph = None if output is None else graph_of(node)
         self._made: tuple[int, ForController | None] = 0, None  # of the latest plan
-        self._watch, self._told = (
-            ProcessWatch(),
-            '',
-        )  # state of the process, and the last told
+        self._watch = node.diagnostics.process = ProcessWatch()
+        self._told = self._watch.state  # the last one that the log has
+        node.diagnostics.stream = StreamHealth(IDLE, '', 0.0, 0, 0.0)
         self._watched: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None  # perhaps not watched yet
-        self._starts, self._last_exit = 0, ''
         self._lock = threading.Lock()
         # Arguments of `use`; the first one numbers them, for it to say which robot is ready.
         self._set_up: tuple[Any, ...] = 1, '', False, node.settings
@@ -89,6 +82,8 @@ class PlanningClient:
             target=self._run, name='planning process', daemon=True
         )
         self._thread.start()
+        node.closing.append(self.close)
+        node.every(LOOK_PERIOD, self._look_after)
 
     # What the node and its stream ask for
 
@@ -148,7 +143,7 @@ class PlanningClient:
             In the whole answer.
         """
         if self._output is not None:
-            self._output.send_stop(self._node.robot, planned, self._node.settings)
+            self._output.send_stop(planned)
         with self._lock:
             self._send('publish', planned, remark)
 
@@ -169,16 +164,11 @@ class PlanningClient:
         self._thread.join()
         self._sender.close()
 
-    def look_after(self, stream: MotionStream, at: Instant) -> None:
-        """Look after the process, which is killed if it hangs, and what waits for it.
-
-        Parameters
-        ----------
-        stream : MotionStream
-            Whose trajectories are planned.
-        at : Instant
-        """
-        watch, process = self._watch, self._watched
+    def _look_after(self) -> None:
+        """Look after the process, which is killed if it hangs, and what waits for it."""
+        watch, process, node = self._watch, self._watched, self._node
+        node.preparation.tell_progress()
+        at, stream = node.instant(), node.stream
         watch.look(at.steady, 0.0 if process is None else processor_time(process.pid))
         if watch.overdue and process is not None:
             process.kill()
@@ -188,14 +178,11 @@ class PlanningClient:
         )
         stream.drop_overdue(watch.state == RUNNING, at, is_ready)
         if text := stream.long_planning(at, is_ready):
-            self._node.get_logger().warning(text)
-
-    def note_stream(self, stream: MotionStream, at: Instant) -> None:
-        """Have the diagnostics of the node say what waits to be planned."""
-        diagnostics = self._node.diagnostics
-        diagnostics.waiting_trajectories = stream.waiting(at)
+            node.get_logger().warning(text)
         lost = stream.why_lost if stream.state == LOST else ''
-        diagnostics.stream = StreamHealth(stream.state, lost, stream.leads.delivery)
+        node.diagnostics.stream = StreamHealth(
+            stream.state, lost, stream.leads.delivery, *stream.waiting(at)
+        )
 
     # What the process reports
 
@@ -204,6 +191,9 @@ class PlanningClient:
         self._tell_state()
         if event not in ('beat', 'version'):
             getattr(self, f'_on_{event}')(*arguments)
+
+    def _report(self, plan: Plan) -> None:
+        self._node.stream.on_plan(plan, self._node.instant())
 
     def _on_ready(self, version: int) -> None:
         self._ready = version
@@ -222,9 +212,9 @@ class PlanningClient:
             node.diagnostics.received(service)
 
     def _tell_state(self) -> None:
-        """Have log and diagnostics say what has become of the process."""
-        watch, process, logger = self._watch, self._watched, self._node.get_logger()
-        (before, self._told), restarts = (self._told, watch.state), max(self._starts - 1, 0)
+        """Have the log say what has become of the process."""
+        watch, logger = self._watch, self._node.get_logger()
+        before, self._told = self._told, watch.state
         if watch.state == SILENT != before:
             logger.error(
                 f'Planning does not answer since {watch.silence:.1f} s: its process hangs or was '
@@ -232,12 +222,8 @@ class PlanningClient:
             )
         elif watch.state == RUNNING and before == SILENT:
             logger.warning('Planning answers again.')
-        elif watch.state == RUNNING and before == STARTING and restarts:
+        elif watch.state == RUNNING and before == STARTING and watch.restarts:
             logger.info('The planning process is running again.')
-        pid = None if process is None else process.pid
-        self._node.diagnostics.process = ProcessHealth(
-            watch.state, restarts, self._last_exit, pid, watch.silence
-        )
 
     # The process
 
@@ -269,18 +255,16 @@ class PlanningClient:
 
     def _on_begin(self, process: subprocess.Popen[bytes], ready_time: float) -> None:
         self._watched = process
-        self._starts += 1
-        self._watch.begin(time.monotonic(), ready_time)
+        self._watch.begin(time.monotonic(), ready_time, process.pid)
         self._tell_state()
 
     def _on_end(self, last_exit: str) -> None:
         self._watched, self._ready = None, 0
-        self._last_exit = self._watch.overdue or last_exit
-        self._watch.end()
+        self._watch.end(last_exit)
         self._tell_state()
         self._node.get_logger().error(
-            f'The planning process is started again: {self._last_exit}. Requests that it was '
-            'answering are lost.'
+            f'The planning process is started again: {self._watch.last_exit}. Requests that it '
+            'was answering are lost.'
         )
 
     def _one_life(self, ready_time: float, is_next: bool) -> str:
@@ -345,7 +329,7 @@ class PlanningClient:
         return last_exit
 
 
-def graph_of(node: RobotNode[Any]) -> Graph:
+def graph_of(node: StreamNode[Any]) -> Graph:
     """How the planner of a node appears in the graph of nodes."""
     own = node.get_name(), node.get_namespace()
     graph = node.get_node_names_and_namespaces_with_enclaves()

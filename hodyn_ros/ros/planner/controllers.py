@@ -5,14 +5,12 @@ from __future__ import annotations
 import array
 import struct
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from builtin_interfaces.msg import Duration
 from hodyn_msgs.msg import JointMotionTrajectory
 from rclpy.serialization import serialize_message
-from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_trajectory
@@ -21,18 +19,15 @@ from hodyn_ros.errors import HodynError, TrajectoryError
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import MOTION_FIELDS, fill, flat, time_message
 from hodyn_ros.ros.base.worker import Worker
-from hodyn_ros.ros.planner.messages import ForController
+from hodyn_ros.ros.planner.planner import ForController
 from hodyn_ros.streams.motion_stream import LEAD_IN, TRAJECTORY
-from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
-from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rclpy.node import Node
-
-    from hodyn_ros.ros.base.node import RobotNode
+    from hodyn_ros.ros.base.node import StreamNode
     from hodyn_ros.ros.base.node_settings import NodeSettings
 
 # Effort that is worth a word if a controller drops it [N m] or [N].
@@ -166,38 +161,6 @@ def _cancelling(robot: Robot, points: ControllerTrajectory) -> str:
     )
 
 
-class CommandStream:
-    """Publishes the efforts that a controller is to apply at an instant, if someone listens.
-
-    Parameters
-    ----------
-    node : Node
-        Publishes them on ~/commands.
-    """
-
-    def __init__(self, node: Node) -> None:
-        self._values = Float64MultiArray()
-        self._publisher = qos.create_publisher(
-            node, Float64MultiArray, '~/commands', qos.OUTPUT
-        )
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether someone listens."""
-        return bool(self._publisher.get_subscription_count())
-
-    def publish(self, effort: Array) -> None:
-        """Publish the efforts of an instant.
-
-        Parameters
-        ----------
-        effort : ndarray, shape (n,)
-            In the order of the joints of the model [N m] or [N].
-        """
-        self._values.data = array.array('d', effort.tobytes())
-        self._publisher.publish(self._values)
-
-
 class ControllerOutput:
     """Sends motions to controllers, one after the other, beside the stream.
 
@@ -205,15 +168,12 @@ class ControllerOutput:
 
     Parameters
     ----------
-    node : RobotNode
-        Whose topics they are.
-    delivered : callable
-        Called in the thread of its executor with the time from the decision on a motion until the
-        controllers were sent it [s].
+    node : StreamNode
+        Whose topics they are; its stream learns how long it takes.
     """
 
-    def __init__(self, node: RobotNode[Any], delivered: Callable[[float], None]) -> None:
-        self._node, self._delivered = node, delivered
+    def __init__(self, node: StreamNode[Any]) -> None:
+        self._node = node
         topic = node.resolve_topic_name('~/controller_trajectory')
         self._points = None
         if topic != node.resolve_topic_name(TRAJECTORY):
@@ -233,18 +193,17 @@ class ControllerOutput:
         """Publish messages on a motion whose time is zero at a time [ns]."""
         self._worker.put(lambda: self._publish(made, start))
 
-    def send_stop(
-        self, robot: Robot | None, planned: PlannedMotion, settings: NodeSettings
-    ) -> None:
+    def send_stop(self, planned: PlannedMotion) -> None:
         """Compute and publish messages on a motion to rest."""
-        since = time.monotonic()
+        since, node = time.monotonic(), self._node
+        robot, settings = node.preparation.robot, node.settings
         if robot is None or robot.model.joint_names != planned.joint_names:
             return
 
         def send() -> None:
             made, _, warning = planned_for_controller(robot, planned, settings)
             if warning:
-                self._node.get_logger().error(warning)
+                node.get_logger().error(warning)
             self._publish(made._replace(since=since), planned.start)
 
         self._worker.put(send)
@@ -264,7 +223,8 @@ class ControllerOutput:
         elif not is_followed:
             return
         self._sent = time.monotonic()
-        self._node.soon(self._delivered, self._sent - made.since)
+        note = self._node.stream.leads.note_delivery
+        self._node.soon(note, self._sent - made.since)
 
 
 def _stamped(data: bytes, stamp: int) -> bytes:

@@ -27,7 +27,6 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
-from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import time_message
 from hodyn_ros.ros.base.executor import ExecutorError, StreamExecutor
@@ -44,17 +43,17 @@ from hodyn_ros.ros.planner.answers import (
     whole_answer,
 )
 from hodyn_ros.ros.planner.controllers import planned_for_controller
-from hodyn_ros.ros.planner.messages import (
+from hodyn_ros.ros.planner.planner import (
     MOST_WAITING_REQUESTS,
     SERVICES,
     ForController,
     Graph,
+    Planner,
 )
-from hodyn_ros.ros.planner.planner import Planner
 from hodyn_ros.ros.planner.retiming import retimed
 from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.motion_stream import CHUNK, Plan, Task
-from hodyn_ros.streams.robot import Robot, robot_of
+from hodyn_ros.streams.robot_in_use import Robot, robot_of
 from hodyn_ros.streams.timeline import PlannedMotion
 
 GRACE = 0.3  # s, for what is under way when the node ends
@@ -156,17 +155,11 @@ class ServingPlanner(Planner[NodeSettings]):
             )
         self._executor = StreamExecutor(is_plain=True, context=context)
         self._executor.add_node(node)
-        super().__init__(settings, report, node.get_logger().error)
+        super().__init__(robot_of, settings, report, node.get_logger().error)
         self.worker.put(prepare_chunks)
         self._answering = Worker('answering', node.get_logger().error)
         self._thread = threading.Thread(target=self._spin, name='service', daemon=True)
         self._thread.start()
-
-    def make_robot(
-        self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
-    ) -> Robot | None:
-        """Robot of a description, without kernels; None if the description is empty."""
-        return robot_of(description, settings, payloads)
 
     # Trajectories
 
@@ -377,7 +370,7 @@ def _beat(report: Callable[..., None]) -> None:
 def serve() -> None:
     """Plan what is asked for on the standard input; the process that is started.
 
-    It reads pickled pairs, see `messages`, writes such to the standard output, and ends with its
+    It reads pickled pairs, see `planner`, writes such to the standard output, and ends with its
     input.
     """
     inbox = sys.stdin.buffer

@@ -22,7 +22,7 @@ from hodyn_ros.retiming.timing import new_timing
 from hodyn_ros.ros.base.conversions import requested_waypoints, violation_message
 from hodyn_ros.ros.planner.answers import LEFT_OUT, MOST_SAMPLES, error_code
 from hodyn_ros.ros.planner.controllers import controller_message
-from hodyn_ros.streams.robot import Robot, ready, without_limits
+from hodyn_ros.streams.robot_in_use import Robot, ready, without_limits
 from hodyn_ros.trajectory.planning import plan_motion
 from hodyn_ros.typing import Array
 

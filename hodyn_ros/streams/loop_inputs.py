@@ -1,15 +1,21 @@
 """What a control loop takes: measurements of links and motors, and the reference.
 
-The time of stamps may begin anew; the reference is of trajectories, a stream, or of rest.
+The time of stamps may begin anew, and their period may be another one than that of a law. The
+reference is of trajectories, a stream, or of rest.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
 from time import monotonic
 from typing import NamedTuple
 
+import numpy as np
+
+from hodyn_ros.control.guards import AT_REST
 from hodyn_ros.control.values import shifted
 from hodyn_ros.errors import StaleError
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline, at_rest
@@ -130,6 +136,68 @@ class Stamps:
         self.behind = 0.0
 
 
+INTERVALS = 20
+"""How many intervals between stamps tell the period of the measurements."""
+_DEVIATION = 0.2  # from the expected period, as a part of it
+
+
+class Pace:
+    """The latest stamps, and where the robot was."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, Array]] = deque(maxlen=INTERVALS + 1)
+
+    def note(self, stamp: int, position: Array) -> None:
+        """Note a measurement.
+
+        Parameters
+        ----------
+        stamp : int
+            Later than the one before [ns].
+        position : ndarray, shape (n,)
+            Of the links [rad] or [m].
+        """
+        self._seen.append((stamp, position))
+
+    def clear(self) -> None:
+        """Forget everything: time has jumped."""
+        self._seen.clear()
+
+    def wrong(self, period: float) -> str:
+        """Why a law cannot do its work at this pace; empty if it can.
+
+        Lost measurements make some intervals longer, not the median.
+
+        Parameters
+        ----------
+        period : float
+            For which the law was made [s].
+        """
+        if len(self._seen) <= INTERVALS:
+            return ''
+        stamps = [stamp for stamp, _ in self._seen]
+        typical = median(b - a for a, b in pairwise(stamps)) / NANOSECONDS
+        if abs(typical - period) <= _DEVIATION * period:
+            return ''
+        cause = (
+            'this machine or the robot does not keep up, or sample_period is another one'
+            if typical > period
+            else 'sample_period is not that of the robot'
+        )
+        return (
+            f'A measurement is answered every {typical:.6g} s (median of {INTERVALS}), but '
+            f'sample_period is {period:.6g} s: {cause}.'
+        )
+
+    def unrest(self) -> str:
+        """Why a robot without commands is not at rest, by its positions; empty if it is."""
+        if len(self._seen) <= INTERVALS:
+            return 'it has not been measured for long enough.'
+        moved = np.ptp([position for _, position in self._seen], axis=0)
+        speed = NANOSECONDS * moved.max() / (self._seen[-1][0] - self._seen[0][0])
+        return '' if speed <= AT_REST else f'a joint still moves at {speed:.3g}.'
+
+
 class _Sample(NamedTuple):
     """A motion of the stream.
 
@@ -178,7 +246,7 @@ class References:
         self._timeline, self._end_trajectories = timeline, end_trajectories
         self._joint_names: tuple[str, ...] = ()
         self._stream: deque[_Sample] = deque(maxlen=_MOST_AHEAD)
-        self._latest: _Sample | None = None
+        self._latest: Array | None = None
         self._held: Array | None = None  # where a robot is that has never had a reference
         self.origin = ''
 
@@ -207,8 +275,8 @@ class References:
             From which on [ns].
         """
         self.clear()
-        self._latest = rest = _Sample(time, at_rest(position))
-        spline = stop_motion(rest.motion, _SHORTEST_REST / NANOSECONDS)
+        self._latest = rest = at_rest(position)
+        spline = stop_motion(rest, _SHORTEST_REST / NANOSECONDS)
         self._move(spline, time - _SHORTEST_REST)
 
     def take(self, stamp: int, motion: Array, oldest: int) -> None:
@@ -270,7 +338,8 @@ class References:
         if streamed is not None:
             if self._timeline or self.origin != STREAM:
                 self._end_trajectories()
-            return self._used(STREAM, time, streamed)
+            self.origin, self._latest = STREAM, streamed
+            return streamed
         self._timeline.sample(time)  # drops what is over
         state = self._timeline.state(time)
         if state is None:
@@ -281,8 +350,9 @@ class References:
                 )
             self._held = measured if self._held is None else self._held
             state = State(at_rest(self._held), False, time, 'held')
-        motion, origin = state.motion, 'trajectory' if state.in_progress else 'rest'
-        return self._used(origin, time, motion)
+        self.origin = 'trajectory' if state.in_progress else 'rest'
+        self._latest = state.motion
+        return state.motion
 
     def state(self, time: int) -> State | None:
         """Where a trajectory starts that no other one precedes: at the latest reference.
@@ -298,7 +368,7 @@ class References:
             None if there was no reference yet.
         """
         latest = self._latest
-        return latest and State(latest.motion, False, time, 'of the reference')
+        return None if latest is None else State(latest, False, time, 'of the reference')
 
     def _streamed(self, time: int, timeout: float, rest: float | None) -> Array | None:
         """Motion of the stream; where that has ended, have the robot brought to rest."""
@@ -324,8 +394,3 @@ class References:
 
     def _move(self, motion: PiecewiseMotion, begin: int) -> None:
         self._timeline.add(PlannedMotion(self._joint_names, motion, begin, 4))
-
-    def _used(self, origin: str, time: int, motion: Array) -> Array:
-        self.origin = origin
-        self._latest = _Sample(time, motion)
-        return motion

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
 from hodyn_ros.control.controller import warm_up
 from hodyn_ros.control.guarded import GuardedController
 from hodyn_ros.control.guards import CONTACT, DRIVE, EXTERNAL, FLOAT, Guards
@@ -34,9 +33,12 @@ from hodyn_ros.control.observer_controller import ObserverController
 from hodyn_ros.control.tracking import tracking_controller
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.model.inertia import Payload
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.margins import with_margins
 from hodyn_ros.model.violations import LimitCheck, motion_limits
 from hodyn_ros.streams.preparation import Host
-from hodyn_ros.streams.robot import Robot, RobotDrives, assemble, by_joint
+from hodyn_ros.streams.robot_in_use import Robot, RobotDrives, assemble, drives_of
 from hodyn_ros.typing import Array
 
 _BANDWIDTH = 20.0  # rad/s, of laws without an observer of their own
@@ -55,6 +57,8 @@ class Laws(NamedTuple):
     modes : dict of str to ObserverController or ControlError
         Laws that may take its place without a step of the torque, or why they cannot; empty if
         none can.
+    limits : MotionLimits
+        That references have to keep: those of the robot less the margins.
     check : LimitCheck
         Of references.
     motor_names : tuple of str
@@ -63,6 +67,7 @@ class Laws(NamedTuple):
     robot: Robot
     controller: ObserverController
     modes: dict[str, ObserverController | ControlError]
+    limits: MotionLimits
     check: LimitCheck
     motor_names: tuple[str, ...]
 
@@ -118,8 +123,9 @@ def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
         host.get_logger().warning(str(warning.message))
     if settings.tool_link:
         model.link(settings.tool_link)
-    check = LimitCheck(model, robot.limits)
-    return Laws(robot, law, modes, check, tuple(drives.actuators.motor_names))
+    kept = with_margins(robot.limits, settings.planning.shares())
+    motors = tuple(drives.actuators.motor_names)
+    return Laws(robot, law, modes, kept, LimitCheck(model, kept), motors)
 
 
 def _torque_limits(host: Host, drives: RobotDrives) -> Array:
@@ -205,7 +211,7 @@ def _laws_of(
     return modes
 
 
-def elastic_robot(xml: str, settings: Any) -> Robot:
+def elastic_robot(xml: str, settings: Any, payloads: tuple[Payload, ...] = ()) -> Robot:
     """Robot of a description with the actuators of the settings.
 
     Limits of velocities and efforts that are zero in the description are taken for unknown. If
@@ -218,11 +224,13 @@ def elastic_robot(xml: str, settings: Any) -> Robot:
         URDF.
     settings : object
         The parameters of the node `flatness_controller`.
+    payloads : tuple of Payload
+        None: this node has no service for them.
 
     Returns
     -------
     Robot
-        With drives, without payloads.
+        With drives.
 
     Raises
     ------
@@ -230,18 +238,17 @@ def elastic_robot(xml: str, settings: Any) -> Robot:
         If the description or the actuators cannot be used.
     """
     model = assemble(xml, settings.base_link, settings.tip_link, settings.gravity)
-    config = by_joint(settings.actuators)
-    actuators = actuators_from_config(model, config)
-    limits = motor_limits_from_config(actuators, config)
-    motion, torque = motion_limits(model), limits.motor_torque
+    drives = drives_of(model, settings.actuators)
+    motion, torque = motion_limits(model), drives.limits.motor_torque
     # Descriptions have zeros where somebody did not know a limit.
     velocity, effort = (
         np.where(x > 0.0, x, np.inf) for x in (motion.velocity, motion.effort)
     )
     motion = motion._replace(velocity=velocity, effort=effort)
     if len(torque) == model.n_joints:  # where none is given, that of the robot description
-        limits = limits._replace(motor_torque=np.where(np.isfinite(torque), torque, effort))
-    return Robot(model, motion, xml, RobotDrives(actuators, limits, {}))
+        torque = np.where(np.isfinite(torque), torque, effort)
+        drives = drives._replace(limits=drives.limits._replace(motor_torque=torque))
+    return Robot(model, motion, xml, drives)
 
 
 def controlled_robot(xml: str, settings: Any) -> Robot:

@@ -9,14 +9,63 @@ import numpy as np
 
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.moving_base import moving_base_inverse_dynamics
+from hodyn_ros.errors import StaleError
 from hodyn_ros.kinematics.forward import LinkMotion
+from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.streams.base_motion import BaseMotions
+from hodyn_ros.streams.acting_wrenches import NO_WRENCHES, Wrenches, WrenchesAt
 from hodyn_ros.streams.payloads import Transitions, mixed
-from hodyn_ros.streams.robot import Robot
-from hodyn_ros.streams.signals import Stiffness
-from hodyn_ros.streams.wrenches import NO_WRENCHES, Wrenches, WrenchesAt
+from hodyn_ros.streams.robot_in_use import Robot
+from hodyn_ros.streams.signals import Recent, Stiffness
+from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.typing import Array
+
+BASE_TIMEOUT = (
+    0.1  # s between a base motion and the motion of the joints that it is used for
+)
+
+
+class BaseMotions(Recent[LinkMotion]):
+    """The latest motions of the base link; of the thread of the executor."""
+
+    def motion_at(self, time: int) -> LinkMotion:
+        """Motion of the base at an instant: that of the message before, by its derivatives.
+
+        The twist follows its Taylor series, the rotation two terms of the series of Magnus (1954);
+        the position stays.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+
+        Returns
+        -------
+        LinkMotion
+            With as many derivatives of the twist as the message has.
+
+        Raises
+        ------
+        StaleError
+            If there is no message, or none that is near enough.
+        """
+        if not self:
+            raise StaleError('No base_motion has come yet; a base at rest sends zeros.')
+        stamp, (pose, twist) = self.before(time)
+        age = (time - stamp) / NANOSECONDS
+        if abs(age) > BASE_TIMEOUT:
+            raise StaleError(
+                f'The base motion is {age:.3f} s away from that of the joints, more than '
+                f'{BASE_TIMEOUT} s. Publish base_motion without gaps.'
+            )
+        # Taylor's series of the twist, and two terms of that of Magnus (1954) for the rotation.
+        powers = np.cumprod([1.0, *(age / np.arange(1.0, len(twist) + 1.0))])
+        w = twist[:, :3]
+        # What is not finite is refused later.
+        with np.errstate(over='ignore', invalid='ignore'):
+            turned = so3.exp(powers[1:] @ w + age**3 / 12.0 * so3.cross(w[0], w[1]))
+            rows = [powers[: len(twist) - k] @ twist[k:] for k in range(len(twist))]
+        return LinkMotion(se3.pose(pose[:3, :3] @ turned, pose[:3, 3]), np.array(rows))
 
 
 class Circumstances(NamedTuple):
@@ -76,8 +125,10 @@ class Surroundings:
     """
 
     def __init__(self, settings: Any) -> None:
-        self.wrenches, self.base = Wrenches(settings), BaseMotions()
-        self.stiffness, self.transitions = Stiffness(), Transitions()
+        self.wrenches: Wrenches = Wrenches(settings)
+        self.base: BaseMotions = BaseMotions()
+        self.stiffness: Stiffness = Stiffness()
+        self.transitions: Transitions = Transitions()
 
     def clear(self) -> None:
         """Forget everything: time has jumped."""

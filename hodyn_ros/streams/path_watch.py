@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nearest_turn
 from hodyn_ros.typing import Array
 
 # A robot stands still if in some time [ns] a joint goes less than a share of the way of its
@@ -16,8 +16,6 @@ from hodyn_ros.typing import Array
 _WINDOW, _SHARE, _WAY, _OFF = NANOSECONDS // 10, 0.2, 0.02, 0.01
 # What has not lasted for so long may be a hitch of the clock or of the transport [ns].
 _BRIEF = NANOSECONDS // 20
-
-_TURN = 2.0 * np.pi  # rad, after which a continuous joint is where it was
 
 
 class _Look(NamedTuple):
@@ -46,10 +44,10 @@ class Following:
     """
 
     def __init__(self) -> None:
-        self._turns: Array = np.zeros(0)
+        self._is_continuous = np.zeros(0, dtype=np.bool_)
         self._looks: deque[_Look] = deque()
         self._since: int | None = None
-        self.why = ''
+        self.why: str = ''
 
     def use(self, joint_types: tuple[str, ...]) -> None:
         """Watch a robot from now on.
@@ -59,7 +57,7 @@ class Following:
         joint_types : tuple of str
             Of its n joints; a `continuous` one is where it was after each turn.
         """
-        self._turns = np.array([_TURN * (kind == 'continuous') for kind in joint_types])
+        self._is_continuous = np.array([kind == 'continuous' for kind in joint_types])
         self.forget()
 
     def forget(self) -> None:
@@ -85,15 +83,22 @@ class Following:
             For how long the robot has been farther away than that, or has stood still while its
             motion went on [ns]; 0 if it follows, or there is no motion.
         """
-        looks = self._looks
-        if planned is None or (looks and time < looks[-1].time):
+        if planned is None:
             self.forget()
-        if planned is None or (looks and time == looks[-1].time):
-            return 0 if self._since is None else time - self._since
-        wanted = planned.at(time)[0]
-        away = position - wanted
-        # A continuous joint is at the same place after each turn.
-        distance = np.abs(away - self._turns * np.round(away / _TURN))
+            return 0
+        looks = self._looks
+        if looks and time < looks[-1].time:
+            self.forget()
+        if not looks or time > looks[-1].time:
+            self._look(planned, position, time, most)
+        return 0 if self._since is None else time - self._since
+
+    def _look(
+        self, planned: PlannedMotion, position: Array, time: int, most: float
+    ) -> None:
+        """Compare a position (n,) with the motion, and say how far it is away."""
+        looks, wanted = self._looks, planned.at(time)[0]
+        distance = np.abs(nearest_turn(position, wanted, self._is_continuous) - wanted)
         looks.append(_Look(time, position.copy(), wanted))
         while len(looks) > 1 and looks[1].time <= time - _WINDOW:
             looks.popleft()
@@ -101,10 +106,10 @@ class Following:
         is_still = bool(stands.any())
         if not is_still and (distance <= most).all():
             self._since = None
-            return 0
+            return
         if self._since is None:
             self._since = looks[0].time if is_still else time
-        lasted = time - self._since
+        lasted = (time - self._since) / NANOSECONDS
         j = int((distance * stands if is_still else distance).argmax())
         what = (
             'stands still while its motion goes on'
@@ -112,10 +117,9 @@ class Following:
             else f'is farther from the motion than path_tolerance ({most:g})'
         )
         self.why = (
-            f'{planned.joint_names[j]} {what}, for {lasted / NANOSECONDS:.3g} s, and is '
+            f'{planned.joint_names[j]} {what}, for {lasted:.3g} s, and is '
             f'{distance[j]:.3g} away from it'
         )
-        return lasted
 
     def _stands(self, distance: Array, wanted: Array) -> NDArray[np.bool_]:
         """Which joints have stood still while their motion has gone on, (n,)."""

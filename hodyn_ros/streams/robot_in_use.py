@@ -120,6 +120,23 @@ class Robot(NamedTuple):
         """Models for all efforts and for those that are sent."""
         return self.model, self.sent
 
+    def within(self, shares: Mapping[str, float]) -> Robot:
+        """Return the same robot with margins to all its limits, those of drives too.
+
+        Parameters
+        ----------
+        shares : mapping of str to float
+            That are left to feedback, as of `checked_margins`.
+
+        Returns
+        -------
+        Robot
+        """
+        drives = self.drives
+        if drives is not None:
+            drives = drives._replace(limits=with_margins(drives.limits, shares))
+        return self._replace(limits=with_margins(self.limits, shares), drives=drives)
+
 
 def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
     """The robot in use.
@@ -220,15 +237,13 @@ def model_settings(settings: Any) -> tuple[Any, ...]:
     return *links, settings.gravity, settings.allow_impossible_inertia, settings.loops
 
 
-def robot_of(
-    description: str, settings: Any, payloads: tuple[Payload, ...] = ()
-) -> Robot | None:
+def robot_of(description: str, settings: Any, payloads: tuple[Payload, ...] = ()) -> Robot:
     """Robot of a description, without kernels; the latest `REMEMBERED` models are kept.
 
     Parameters
     ----------
     description : str
-        URDF that the node uses; empty: there is none.
+        URDF that the node uses.
     settings : object
         Parameters of a node: `base_link`, `tip_link`, `gravity`, `allow_impossible_inertia`,
         `loops`, `actuators`, `command`, `friction_laws()`, `limits_of(model)` and `shares()`.
@@ -237,10 +252,8 @@ def robot_of(
 
     Returns
     -------
-    Robot or None
+    Robot
     """
-    if not description:
-        return None
     model = _assembled(description, *model_settings(settings))
     return made_robot(description, model, settings, payloads)
 
@@ -278,13 +291,10 @@ def made_robot(
     model = _changed(model, payloads, tuple(settings.friction_laws().items()))
     command = settings.command
     sent = _sent(model, command.effort == 'without_gravity', not command.friction)
-    drives = drives_of(model, settings.actuators)
-    if drives is not None:
-        left = with_margins(drives.limits, settings.shares())
-        drives = drives._replace(limits=left)
-    return Robot(
-        model, settings.limits_of(model), description, drives, sent, payloads, bare
-    )
+    drives = drives_of(model, settings.actuators) if settings.actuators else None
+    limits = settings.limits_of(model)
+    robot = Robot(model, limits, description, drives, sent, payloads, bare)
+    return robot.within(settings.shares())
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -390,10 +400,8 @@ def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
     return []
 
 
-def drives_of(
-    model: RobotModel, values: Sequence[tuple[str, str, Any]]
-) -> RobotDrives | None:
-    """Actuators of a model.
+def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> RobotDrives:
+    """Actuators of a model; joints of which nothing is said are rigid.
 
     Parameters
     ----------
@@ -403,16 +411,13 @@ def drives_of(
 
     Returns
     -------
-    RobotDrives or None
-        None if nothing is said of them.
+    RobotDrives
 
     Raises
     ------
     HodynError
         If they do not fit, or a joint of variable stiffness has no stiffness.
     """
-    if not values:
-        return None
     config = by_joint(values)
     actuators = actuators_from_config(model, config)
     stiffness = {}

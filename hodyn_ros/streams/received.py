@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from hodyn_ros.errors import MessageError, SizeError, TrajectoryError
 from hodyn_ros.streams.health import LEFT_OUT
 from hodyn_ros.streams.motion_stream import CHUNK, TRAJECTORY, Plan, Request
 from hodyn_ros.streams.preparation import Host
-from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
+from hodyn_ros.streams.timeline import NANOSECONDS, Stamp, nanoseconds
 
 # Unpacking makes a Python object of every point and every name; for some messages that costs
 # seconds and gigabytes. Their beginning says enough to refuse them. Source: OMG, DDS
@@ -18,13 +18,6 @@ _ENCAPSULATION = 4  # bytes before the content, from which alignment counts
 
 # The joint names stand before the number of points. Nobody has so many joints.
 MOST_NAMES = 4096
-
-
-class Stamp(NamedTuple):
-    """Time of a message."""
-
-    sec: int
-    nanosec: int
 
 
 def request_of(data: bytes, most_points: int, topic: str = TRAJECTORY) -> Request:

@@ -11,7 +11,7 @@ from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.display import shown
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.simulation.plant import ElasticPlant
-from hodyn_ros.simulation.sampling import SampledPlant, Sensors
+from hodyn_ros.simulation.sampled import SampledPlant, Sensors
 from hodyn_ros.typing import Array
 
 Motion = Callable[[Array], Array]
@@ -74,12 +74,6 @@ class Tracking(NamedTuple):
     def peak_error(self) -> float:
         """Largest error of any joint [rad] or [m]."""
         return float(np.abs(self.error).max())
-
-    @property
-    def peak_torque_rate(self) -> float:
-        """Largest change of a motor torque between two samples, by their distance [N m/s]."""
-        changes = np.diff(self.torque, axis=0) / np.diff(self.times[:-1])[:, None]
-        return float(np.abs(changes).max())
 
 
 def simulate_tracking(

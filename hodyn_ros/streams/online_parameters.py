@@ -15,7 +15,7 @@ from hodyn_ros.errors import HodynError, RequestError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.health import OK, WARN, Report
 from hodyn_ros.streams.preparation import Host
-from hodyn_ros.streams.robot import Robot, loaded
+from hodyn_ros.streams.robot_in_use import Robot, loaded
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.typing import Array
 
