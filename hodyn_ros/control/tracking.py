@@ -137,6 +137,21 @@ def tracking_controller(
     if bandwidth is None and observer is None and not _is_calm(law):
         calm = _largest(law.bandwidth, lambda w: _is_calm(make(bandwidth=w)))
         law = make(bandwidth=calm or law.bandwidth)
+    _check_margins(law, make)
+    return law
+
+
+def _check_margins(
+    law: TrackingController, make: Callable[..., TrackingController]
+) -> None:
+    """Warning of a law that is practically undamped, error about one that is not stable.
+
+    Parameters
+    ----------
+    law : TrackingController
+    make : callable
+        Makes the law with another bandwidth, for the message.
+    """
     margins = law.margins(frequencies=_FREQUENCIES)
     if _holds(margins):
         if margins.decay < _LEAST_DECAY * law.bandwidth:
@@ -145,9 +160,9 @@ def tracking_controller(
                 f'bandwidth of {law.bandwidth:.3g} rad/s: they are too stiff to be damped at this '
                 'sample rate. Their own damping, which nobody knows here, has to do it.',
                 ControlWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return law
+        return
 
     def would_do(w: float) -> bool:
         return _holds(make(bandwidth=w).margins(frequencies=_FREQUENCIES))
