@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hodyn_ros.streams.robot import Robot
 from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -21,6 +20,7 @@ from hodyn_ros.model.friction import Viscous
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import Parameters, entries
+from hodyn_ros.streams.robot_in_use import Robot
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = entries(NodeSettings)
