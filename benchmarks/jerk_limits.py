@@ -186,7 +186,7 @@ HEADER = ['timing', 'duration [s]', 'peak power [W]', 'RMS torque [N m]']
 HEADER += ['RMS error [mrad]', 'peak error [mrad]', 'torque rate [N m/s]']
 NOTE = (
     'Medians over the paths and, in brackets, medians of the quotients to the first line on the '
-    'same path. Power is the sum of |torque times velocity| over the motors, the torque rate '
+    'same path. Power is the sum of the magnitudes of torque times velocity, the torque rate '
     'the largest change of a motor torque in 1 ms, feedback included, over it; errors are those '
     'of the links. Tuned jerk limits are a share of those of the line above, one for all joints '
     'and paths, with which the torque rates of the model stay below '

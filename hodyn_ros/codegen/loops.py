@@ -6,7 +6,7 @@ import inspect
 from string import Template
 from typing import TYPE_CHECKING
 
-from hodyn_ros.codegen.translation import HELPERS, Surroundings, translated
+from hodyn_ros.codegen.translation import HELPERS, Environment, translated
 from hodyn_ros.engine import following
 from hodyn_ros.model.loops import LARGEST_STEP, TOLERANCE
 
@@ -66,7 +66,7 @@ def closing_code(name: str, closure: Closure) -> str:
     return _CLOSE.substitute(
         name=name,
         helpers='\n'.join(helpers).strip(),
-        kernels=translated(source, ['predict', 'advance'], Surroundings({})),
+        kernels=translated(source, ['predict', 'advance'], Environment({})),
         tolerance=TOLERANCE,
         largest=LARGEST_STEP,
         corrections=float(following.CORRECTIONS),

@@ -62,7 +62,7 @@ static double larger(double a, double b) {{ return b > a ? b : a; }}
 """
 
 
-class Surroundings(NamedTuple):
+class Environment(NamedTuple):
     """What functions find around them.
 
     Attributes
@@ -91,7 +91,7 @@ class Surroundings(NamedTuple):
     elsewhere: Mapping[str, str] = {}
 
 
-def translated(source: str, roots: Sequence[str], around: Surroundings) -> str:
+def translated(source: str, roots: Sequence[str], around: Environment) -> str:
     """Static functions in C from those of a module in Python, and those that they call.
 
     Parameters
@@ -102,7 +102,7 @@ def translated(source: str, roots: Sequence[str], around: Surroundings) -> str:
         number of columns.
     roots : sequence of str
         Functions to translate; those that others call come first in the module.
-    around : Surroundings
+    around : Environment
 
     Returns
     -------
@@ -158,7 +158,7 @@ class _Function(ast.NodeTransformer):
     """
 
     def __init__(
-        self, node: Any, around: Surroundings, noted: dict[str, list[bool]]
+        self, node: Any, around: Environment, noted: dict[str, list[bool]]
     ) -> None:
         kinds = {item.arg: ast.unparse(item.annotation) for item in node.args.args}
         self._around, self._noted, self._written = around, noted, set[str]()

@@ -15,7 +15,7 @@ from hodyn_ros.actuators.drives import RigidDrive, SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.codegen.c_source import Code, filled, model_hash, program_function
 from hodyn_ros.codegen.statements import names_in
-from hodyn_ros.codegen.translation import HELPERS, Surroundings, translated
+from hodyn_ros.codegen.translation import HELPERS, Environment, translated
 from hodyn_ros.control import step
 from hodyn_ros.control.controller import motor_losses
 from hodyn_ros.control.holding import MOST_GATED
@@ -170,7 +170,7 @@ def _functions(
     known |= {f'c.kind == {x}': controller.kind == numbers[x] for x in _KINDS}
     elsewhere = {name: name for name in programs}
     elsewhere |= {f'efforts_{k}': f'{code.name}_inverse_dynamics_{k}' for k in (0, 2)}
-    around = Surroundings(
+    around = Environment(
         {'Matrix': 'n', 'MotorMatrix': 'm'},
         {
             x.name: {_PLACES[name]: shapes for name, shapes in x.parts.items()}

@@ -54,8 +54,9 @@ class GuardedController(ObserverController):
         super().__init__(
             law.actuators, sample_period, torque_limits=limits, delay=delay, guards=guards
         )
-        self.law, self.orders = law, law.orders
-        self.lead = law.lead
+        self.law: Controller = law
+        self.orders: int = law.orders
+        self.lead: float = law.lead
         self.record.fill({'lead': law.lead})
         self.begin()
 

@@ -114,7 +114,8 @@ class InteractionController(ControllerWithMargins):
     (False, True)
     """
 
-    damping_ratio, _axes = 0.0, 0  # as many axes of the stiffness as joints
+    damping_ratio: float = 0.0
+    _axes = 0  # as many axes of the stiffness as joints
     _given: ArrayLike = 0.0
 
     kind = SPRINGS
@@ -143,16 +144,16 @@ class InteractionController(ControllerWithMargins):
             'The motor_share', motor_share, ControlError, above=0.0, most=1.0
         )
         self._is_rigid = t.is_elastic == 0.0
-        self.observes_friction = observes_friction and self.feeds_torque_back
+        self.observes_friction: bool = observes_friction and self.feeds_torque_back
         middle = middle_of_range(self.model)
         stiffness = t.at(middle, middle).stiffness
         W = t.resonances(mass_matrix(self.model, middle[None])[0], stiffness)
         calm = np.maximum(0.0, 1.0 - W * self.sample_period / _FASTEST)
         lighter = 1.0 + np.where(self._is_rigid, 0.0, calm * (1.0 / share - 1.0))
         gain = lighter if self.feeds_torque_back else np.ones(n)
-        self.felt_inertia = t.inertia / gain
-        self.damping = _matrix('damping', damping, n)
-        self.compliance = self._compliance(stiffness)
+        self.felt_inertia: Array = t.inertia / gain
+        self.damping: Array = _matrix('damping', damping, n)
+        self.compliance: Array = self._compliance(stiffness)
         self._check(middle)
         is_asked = self._axes or not t.is_linear
         if self.kind == WEIGHT and self.feeds_torque_back:
@@ -199,7 +200,10 @@ class InteractionController(ControllerWithMargins):
             damping.
         """
         desired = self.at_rest(position)
-        self.stiffness = _matrix('stiffness', self._given, self._axes or len(position))
+        self.stiffness: Array = _matrix(
+            'stiffness', self._given, self._axes or len(position)
+        )
+        self.permitted: tuple[float, Array, Array]
         self.permitted = share, _, felt = self._possible(self._hold(position, desired)[1])
         if share < 1.0:
             raise ControlError(
@@ -404,7 +408,8 @@ class JointImpedance(InteractionController):
         **options: Any,
     ) -> None:
         ratio = checked_number('The damping_ratio', damping_ratio, ControlError, least=0.0)
-        self.damping_ratio, self._given = ratio, stiffness
+        self.damping_ratio: float = ratio
+        self._given = stiffness
         super().__init__(actuators, sample_period, **options)
 
 

@@ -56,6 +56,7 @@ from hodyn_ros.engine.engine import engine_of
 from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT
 from hodyn_ros.engine.requests import KernelRequest
 from hodyn_ros.errors import ControlError, ModelError, MotionError
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 _MOST_DELAYED = 100  # samples
@@ -124,8 +125,10 @@ class StateObserver:
         bandwidth: float,
         delay: float = 0.0,
     ) -> None:
-        self.actuators, self.model = actuators, actuators.model
-        self.transmission = t = Transmission(actuators)
+        self.actuators: Actuators = actuators
+        self.model: RobotModel = actuators.model
+        t = Transmission(actuators)
+        self.transmission: Transmission = t
         T = checked_number(
             'sample_period', sample_period, ControlError, above=0.0, unit='s'
         )
@@ -134,7 +137,9 @@ class StateObserver:
         delay = checked_number(
             'The delay', delay, ControlError, least=0.0, most=most, unit='s'
         )
-        self.sample_period, self.bandwidth, self.delay_samples = T, w, round(delay / T)
+        self.sample_period: float = T
+        self.bandwidth: float = w
+        self.delay_samples: int = round(delay / T)
         n, m = self.model.n_joints, len(t.joint)
         on_springs = t.is_elastic[t.joint]
         springs = [getattr(item.actuator, 'spring', None) for item in actuators.driven]
@@ -157,7 +162,9 @@ class StateObserver:
         if t.is_linear:
             self.tune(t.line)
         self.expect(fastest(self.model), np.full(m, np.inf))
-        self.watch = LoopWatch(np.flatnonzero(t.is_single[t.joint]), self.record, T)
+        self.watch: LoopWatch = LoopWatch(
+            np.flatnonzero(t.is_single[t.joint]), self.record, T
+        )
         self.calls: Calls | None = None
         self.reset()
 

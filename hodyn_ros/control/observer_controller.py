@@ -141,13 +141,17 @@ class ObserverController(Law):
             'The bandwidth', bandwidth, ControlError, above=0.0, most=most, unit='rad/s'
         )
         self._undamped = without_dampers(actuators)
-        self.resolution = _steps(actuators, resolution)
-        self.observer = observer or StateObserver(actuators, T, bandwidth, delay)
+        self.resolution: Array | None = _steps(actuators, resolution)
+        self.observer: StateObserver = observer or StateObserver(
+            actuators, T, bandwidth, delay
+        )
         sizes = self.model.n_joints, actuators.n_motors, self.observer.delay_samples
         self.record = Record(LAW, *sizes)
         self.calls: Calls | None = None
-        self.bandwidth, self.sample_period, self.guards = bandwidth, T, guards
-        self.lead = (self.observer.delay_samples + 0.5) * T
+        self.bandwidth: float = bandwidth
+        self.sample_period: float = T
+        self.guards: Guards | None = guards
+        self.lead: float = (self.observer.delay_samples + 0.5) * T
         given = _efforts(actuators) if torque_limits is None else torque_limits
         self.limit(per_joint('torque_limits', given, actuators.n_motors, np.inf))
         self._looks, self._doubt, self._remark, self._text = 0, '', '', ''

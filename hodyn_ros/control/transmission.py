@@ -13,7 +13,7 @@ from hodyn_ros.actuators.drives import (
     VariableStiffness,
     of_joint,
 )
-from hodyn_ros.typing import Array
+from hodyn_ros.typing import Array, Flags, Indices
 
 
 class Springs(NamedTuple):
@@ -74,26 +74,31 @@ class Transmission:
     def __init__(self, actuators: Actuators) -> None:
         arrays, kinds = actuators.arrays, [item.actuator for item in actuators.driven]
         self._model = actuators.model
-        self.joint, self.inertia = arrays.joint_of_motor, arrays.inertia
-        self.is_single = np.array([isinstance(kind, SeriesElastic) for kind in kinds])
+        self.joint: Indices = arrays.joint_of_motor
+        self.inertia: Array = arrays.inertia
+        self.is_single: Flags = np.array(
+            [isinstance(kind, SeriesElastic) for kind in kinds]
+        )
         is_rigid = np.array([isinstance(kind, RigidDrive) for kind in kinds])
-        self.is_elastic = 1.0 - is_rigid
-        self.is_variable = bool(arrays.variable)
-        self.turns = np.array([float(x) for kind in kinds for x in kind.turns_with_joint])
+        self.is_elastic: Array = 1.0 - is_rigid
+        self.is_variable: bool = bool(arrays.variable)
+        self.turns: Array = np.array(
+            [float(x) for kind in kinds for x in kind.turns_with_joint]
+        )
         moved = self.turns * self.inertia
         self.joint_inertia = np.bincount(self.joint, moved, len(kinds))
         with np.errstate(invalid='ignore'):
             self.part = np.where(
                 moved > 0.0, moved / self.joint_inertia[self.joint], self.turns
             )
-        self.damping = arrays.damping
-        self.rigid = np.flatnonzero(is_rigid)
-        self.rigid_motors = np.flatnonzero(is_rigid[self.joint])
+        self.damping: Array = arrays.damping
+        self.rigid: Indices = np.flatnonzero(is_rigid)
+        self.rigid_motors: Indices = np.flatnonzero(is_rigid[self.joint])
         is_line = np.isfinite(arrays.stiffness)
         self.line = np.where(is_line, arrays.stiffness, 0.0)
         others = np.flatnonzero(~is_line & ~is_rigid).tolist()
         self._others = [actuators.driven[j] for j in others]
-        self.is_linear = not self._others
+        self.is_linear: bool = not self._others
 
     def by_joint(self, values: Array) -> Array:
         """Sum of the values of the motors of each joint.

@@ -76,11 +76,13 @@ class Excitation(NamedTuple):
 
     Examples
     --------
-    >>> from hodyn_ros import RobotModel
-    >>> from hodyn_ros.identification import excite
-    >>> found = excite(RobotModel.from_urdf('two_link'), duration=5.0, target='friction')
-    >>> found.names[:3], found.duration, found.motion.continuous_derivative
-    (('shoulder viscous', 'elbow viscous', 'shoulder coulomb'), 5.0, 4)
+    >>> import numpy as np
+    >>> from hodyn_ros.identification import Excitation
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> motion = fit_spline([0.0, 1.0, 2.0], [[0.0], [1.0], [0.0]])
+    >>> excitation = Excitation(motion, ('elbow viscous',), np.array([[400.0]]))
+    >>> excitation.duration, excitation.std, excitation.samples(100.0)[1].shape
+    (2.0, array([0.05]), (201, 5, 1))
     """
 
     motion: MotionSpline

@@ -47,7 +47,7 @@ class Following:
         self._is_continuous = np.zeros(0, dtype=np.bool_)
         self._looks: deque[_Look] = deque()
         self._since: int | None = None
-        self.why = ''
+        self.why: str = ''
 
     def use(self, joint_types: tuple[str, ...]) -> None:
         """Watch a robot from now on.

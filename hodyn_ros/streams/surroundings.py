@@ -125,8 +125,10 @@ class Surroundings:
     """
 
     def __init__(self, settings: Any) -> None:
-        self.wrenches, self.base = Wrenches(settings), BaseMotions()
-        self.stiffness, self.transitions = Stiffness(), Transitions()
+        self.wrenches: Wrenches = Wrenches(settings)
+        self.base: BaseMotions = BaseMotions()
+        self.stiffness: Stiffness = Stiffness()
+        self.transitions: Transitions = Transitions()
 
     def clear(self) -> None:
         """Forget everything: time has jumped."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
 
-from hodyn_ros.codegen.translation import HELPERS, Surroundings, translated
+from hodyn_ros.codegen.translation import HELPERS, Environment, translated
 
 SOURCE = '''
 def halve(n: int, x: Vector) -> None:
@@ -40,7 +40,7 @@ def mixed(n: int, m: int, a: float, place: Index, M: Matrix, x: Vector, out: Wid
     halve(n, M[n - 1])
     return n + m * int(3.7 - 1.0)
 '''
-AROUND = Surroundings({'Matrix': 'n', 'Wide': 'm'})
+AROUND = Environment({'Matrix': 'n', 'Wide': 'm'})
 
 
 def arrays():
@@ -111,7 +111,7 @@ def test_records_are_structs_and_what_is_known_is_left_out(tmp_path):
         'State': {'{}->': {'size': ('1',)}, '{}->more.': rows},
     }
     known, elsewhere = {'r.is_odd': False}, {'total': 'sum_of_three'}
-    around = Surroundings({}, shapes, ('Robot',), {'n': '3'}, known, elsewhere)
+    around = Environment({}, shapes, ('Robot',), {'n': '3'}, known, elsewhere)
     text = translated(RECORDS, ('grown',), around)
     assert 'unused' not in text and 'const Robot *r' in text
     (tmp_path / 'code.c').write_text(f"""
