@@ -75,7 +75,7 @@ def faulty_run(actuators, make, **options):
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     ('make', 'options'),
-    [(TrackingController, {}), (JointImpedance, {'stiffness': 40.0})],
+    [(TrackingController, {}), (JointImpedance, {'stiffness': 40.0, 'motor_share': 1.0})],
 )
 def test_machine_code_of_a_law_answers_as_its_text_in_python(make, options, monkeypatch):
     model = RobotModel.from_urdf('two_link')
