@@ -121,7 +121,7 @@ class ControlLoop:
     ) -> None:
         self._host, self._make_laws, self._follow = host, make_laws, follow
         self.laws: Laws | None = None
-        self.preparation = RobotPreparation(
+        self.preparation: RobotPreparation[Robot] = RobotPreparation(
             host,
             lambda xml: partial(robot_of, xml, host.settings),
             self._use,
@@ -136,13 +136,17 @@ class ControlLoop:
         self._remark = ''
         self._early = b''  # trajectory that has come before the simulated time
         self._tracking = self._largest_tracking = 0.0
-        self.why, self._stops, self._pace = '', 0, Pace()
+        self.why: str = ''
+        self._stops = 0
+        self._pace = Pace()
         # Nothing is commanded any more, or just now.
         self._is_suspended = self._is_silent = False
-        self.stream = MotionStream(
+        self.stream: MotionStream = MotionStream(
             planner, lambda: host.settings.planning, self._start_state, self._on_planned
         )
-        self.references = References(self.stream.timeline, self._end_trajectories)
+        self.references: References = References(
+            self.stream.timeline, self._end_trajectories
+        )
 
     def time(self) -> int:
         """Time [ns]: of the clock, or of the latest measurement where stamps are the time.

@@ -142,7 +142,7 @@ class InputHealth(Health):
         super().__init__()
         self._now = clock
         self.is_numbered = True
-        self.timeout = 0.0
+        self.timeout: float = 0.0
         self.publishers: list[str] = []
         self.unheard: list[str] = []
         self._latest: float | None = None
@@ -317,9 +317,10 @@ class NodeHealth:
         self._now, self._memory = clock, memory
         self._inputs: dict[str, InputHealth] = {}
         self._last_report = self._begin = self._now()
-        self.robot_name = ''
+        self.robot_name: str = ''
         self.wrenches: Mapping[str, str] = {}
-        self.output, self.motors = OutputHealth(), OutputHealth()
+        self.output: OutputHealth = OutputHealth()
+        self.motors: OutputHealth = OutputHealth()
         self.estimate: tuple[int, float, Iterable[float]] | None = None
         self.process: ProcessWatch | None = None
         self.waiting: tuple[int, int] | None = None

@@ -96,7 +96,8 @@ class Stamps:
     def __init__(self, steady_time: Callable[[], float] = monotonic) -> None:
         self._steady_time = steady_time
         self._answered = self._past_count = self._past_stamp = 0
-        self._past_since = self.behind = 0.0
+        self._past_since = 0.0
+        self.behind: float = 0.0
 
     def judge(self, stamp: int) -> str:
         """Order of a measurement.
@@ -248,7 +249,7 @@ class References:
         self._stream: deque[_Sample] = deque(maxlen=_MOST_AHEAD)
         self._latest: Array | None = None
         self._held: Array | None = None  # where a robot is that has never had a reference
-        self.origin = ''
+        self.origin: str = ''
 
     def use_joints(self, names: tuple[str, ...]) -> None:
         """Forget everything and take references for these joints."""

@@ -334,10 +334,10 @@ class MotionStream:
         done: Callable[[Plan], None],
         has_controller: bool = False,
     ) -> None:
-        self.timeline = Timeline()
-        self.why_lost = ''
+        self.timeline: Timeline = Timeline()
+        self.why_lost: str = ''
         """What the robot did instead of following, where it is `LOST`."""
-        self.leads = Leads(has_controller)
+        self.leads: Leads = Leads(has_controller)
         self._planner, self._settings = planner, settings
         self._measured, self._done = measured, done
         self._waiting: deque[_Trajectory] = deque()

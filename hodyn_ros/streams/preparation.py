@@ -110,12 +110,12 @@ class RobotPreparation(Generic[M]):
         changed: Callable[[M], None],
     ) -> None:
         self.robot: Robot | None = None
-        self.error = ''
+        self.error: str = ''
         self.wanted: str | None = None
         self._node, self._begin, self._finish = node, begin, finish
         self._begun = self._since = time.monotonic()
         self._told = 0.0  # for how long the wait has been told [s]
-        self.wanted_joints = 0
+        self.wanted_joints: int = 0
         self._progressed, self._changed = progressed, changed
 
     @property

@@ -39,11 +39,12 @@ class ProcessWatch:
     """
 
     def __init__(self) -> None:
-        self.state = ENDED
-        self.silence = 0.0
-        self.overdue = self.last_exit = ''
+        self.state: str = ENDED
+        self.silence: float = 0.0
+        self.overdue: str = ''
+        self.last_exit: str = ''
         self.pid: int | None = None
-        self.restarts = 0
+        self.restarts: int = 0
         self._heard = self._worked = self._looked = self._ready_time = self._computed = 0.0
 
     @property
