@@ -33,6 +33,7 @@ TEST_LONG = [
     'rerun-sdk>=0.39,<0.42',
     'sphinx>=5.0',
     'sphinx-rtd-theme>=1.2',
+    'toppra>=0.6',
 ]
 
 setup(

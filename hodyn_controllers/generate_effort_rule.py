@@ -4,7 +4,7 @@ import inspect
 import re
 from pathlib import Path
 
-from hodyn_ros.codegen.translation import Surroundings, translated
+from hodyn_ros.codegen.translation import Environment, translated
 from hodyn_ros.control import effort_rule
 
 PATH = Path(__file__).with_name('include') / 'hodyn_controllers' / 'effort_rule.h'
@@ -89,7 +89,7 @@ def header():
     fields = {
         x: ('3n',) if ROWS.get(x) == 3 else ('n',) if x in ROWS else () for x in _state()
     }
-    around = Surroundings({}, {'EffortRule': {'{}->': fields}})
+    around = Environment({}, {'EffortRule': {'{}->': fields}})
     functions = translated(source, ROOTS, around).replace('static ', 'static inline ')
     constants = {k: v for k, v in vars(effort_rule).items() if k.startswith('EFFORT_')}
     numbers = [

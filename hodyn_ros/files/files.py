@@ -247,12 +247,12 @@ def write_results(path: PathLike, results: Samples, *, storage: str = 'mcap') ->
     --------
     >>> from pathlib import Path
     >>> from hodyn_ros.files import Samples, write_results
-    >>> samples = Samples(('elbow',), [0.0, 0.1], [[[0.1]], [[0.2]]], effort=[[1.0], [2.0]])
+    >>> samples = Samples(('elbow',), [0.5, 0.6], [[[0.1]], [[0.2]]], effort=[[1.5], [2.5]])
     >>> write_results('results.csv', samples)
     >>> print(Path('results.csv').read_text())
     time [s],elbow.position,elbow.effort
-    0,0.1,1
-    0.1,0.2,2
+    0.5,0.1,1.5
+    0.6,0.2,2.5
     """
     target = Path(path)
     kind = _output_format(target)

@@ -205,6 +205,7 @@ def numbers(cell):
 
 
 def test_limits_of_the_third_order_are_measured_on_a_robot(tmp_path):
+    pytest.importorskip('toppra')
     (table,) = run(tmp_path, 'jerk_limits')
     rows = {
         row[0].partition(': ')[2]: dict(zip(table['header'], row)) for row in table['rows']
@@ -220,6 +221,7 @@ def test_limits_of_the_third_order_are_measured_on_a_robot(tmp_path):
 
 
 def test_all_orders_agree_with_power_series(tmp_path):
+    pytest.importorskip('casadi')
     times, made = run(tmp_path, 'orders')
     rows = {name: cells for name, *cells in made['rows']}
     assert {'CasADi C loop', 'CasADi from Python', 'hodyn_ros batch'} <= set(rows)
