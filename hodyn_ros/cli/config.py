@@ -7,7 +7,7 @@ A later item goes before an earlier one: of a file whole tables of limits, frict
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,12 +147,8 @@ def read_config(items: Sequence[str]) -> Config:
         tables, values = _parameters(content, source)
         if not (tables or values):
             raise RequestError(_NOTHING.format(item if is_value else source))
-        for family in FAMILIES if not is_value or DESCRIPTION in values.values() else ():
-            if family in tables or family in values:
-                config.tables.pop(family, None)
-                if before := config.sources.pop(family, ''):
-                    remark = f'{family}: what {source} says holds, not {before}.'
-                    config.remarks.append(remark)
+        if not is_value or DESCRIPTION in values.values():
+            _take_place(config, {*tables, *values}, source)
         for family, joints in tables.items():
             config.sources.setdefault(family, source)
             known = config.tables.setdefault(family, {})
@@ -163,6 +159,15 @@ def read_config(items: Sequence[str]) -> Config:
         if MARGINS in values:
             config.values[MARGINS] = {**known_margins, **values[MARGINS]}
     return config
+
+
+def _take_place(config: Config, families: Container[str], source: str) -> None:
+    """Forget what was read of families before, with a remark."""
+    for family in FAMILIES:
+        if family in families:
+            config.tables.pop(family, None)
+            if before := config.sources.pop(family, ''):
+                config.remarks.append(f'{family}: what {source} says holds, not {before}.')
 
 
 _NOTHING = (

@@ -178,17 +178,8 @@ def doubted(found: Estimation, link: str | None) -> Doubt:
     reduced = misfit.reduced
     if not (misfit.is_much.any() or is_sure):
         return Doubt(reduced, (), np.zeros(b), False, np.ones(b))
-    each = np.where(misfit.is_much, misfit.chi_square - misfit.freedom, np.nan)
     shown = [best, *sorted(item for item in trials if item is not best)][:_SHOWN]
-    texts = [item.text for item in shown]
-    if other is not None:
-        texts[0] = f'{best.text}, or {other.text},'
-    explanations = tuple(
-        Explanation(
-            text, (misfit.chi_square - item.left) / each, (before - item.total) / excess
-        )
-        for text, item in zip(texts, shown)
-    )
+    explanations = _explanations(misfit, excess, shown, other)
     is_fault = is_sure and best.is_fault
     if is_sure:
         misfit = misfit._replace(chi_square=best.left)
@@ -198,6 +189,23 @@ def doubted(found: Estimation, link: str | None) -> Doubt:
         best.shift if is_sure else np.zeros(b),
         is_fault,
         _factors(found) if misfit.is_much.any() and not is_fault else np.ones(b),
+    )
+
+
+def _explanations(
+    misfit: _Misfit, excess: float, shown: Sequence[Trial], other: Trial | None
+) -> tuple[Explanation, ...]:
+    """Texts of trials, the best one first, with the shares of the excess that they explain."""
+    before = float(misfit.chi_square.sum())
+    each = np.where(misfit.is_much, misfit.chi_square - misfit.freedom, np.nan)
+    texts = [item.text for item in shown]
+    if other is not None:
+        texts[0] = f'{texts[0]}, or {other.text},'
+    return tuple(
+        Explanation(
+            text, (misfit.chi_square - item.left) / each, (before - item.total) / excess
+        )
+        for text, item in zip(texts, shown)
     )
 
 
