@@ -172,7 +172,7 @@ def scaled_limits(limits: L, factors: Mapping[str, float]) -> L:
             ('velocity_offset', 'velocity', 1),
         ]
     changed = {
-        name: factors[quantity] ** power * getattr(limits, name)
+        name: factors[quantity] ** power * np.asarray(getattr(limits, name))
         for name, quantity, power in powers
         if name in limits._fields
     }
