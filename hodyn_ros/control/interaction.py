@@ -365,7 +365,7 @@ class TorqueControl(InteractionController):
     def at_rest(self, position: Array) -> Array:
         """Torques that carry the weight of a robot at rest; see `ObserverController.at_rest`."""
         desired = super().at_rest(position)
-        desired[0] = gravity_effort(self.model, position[None])[0]
+        desired[0] = gravity_effort(self.model, desired[:1])[0]
         return desired
 
 

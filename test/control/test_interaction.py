@@ -16,15 +16,18 @@ from support.control_cases import (
 from support.control_plant import Plant
 from support.interaction_cases import ramped, tip, touch, wall
 
+from hodyn_ros import RobotModel
 from hodyn_ros.actuators import (
     Actuators,
     Qbmove,
+    SeriesElastic,
     VariableStiffness,
 )
 from hodyn_ros.control import (
     CartesianImpedance,
     GravityCompensation,
     JointImpedance,
+    TorqueControl,
 )
 from hodyn_ros.errors import ControlError
 
@@ -169,3 +172,11 @@ def of_variable(panda):
 def test_bad_arguments_are_refused(panda, make, given, message):
     with pytest.raises(ControlError, match=message):
         make(panda, **given)
+
+
+def test_torques_at_rest_take_a_list():
+    model = RobotModel.from_urdf('two_link')
+    law = TorqueControl(Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)}), 0.001)
+    np.testing.assert_array_equal(
+        law.at_rest([0.1, 0.2]), law.at_rest(np.array([0.1, 0.2]))
+    )
