@@ -153,7 +153,7 @@ class ObserverController(Law):
         self.guards: Guards | None = guards
         self.lead: float = (self.observer.delay_samples + 0.5) * T
         given = _efforts(actuators) if torque_limits is None else torque_limits
-        self.limit(per_joint('torque_limits', given, actuators.n_motors, np.inf))
+        self.limit(given)
         self._looks, self._doubt, self._remark, self._text = 0, '', '', ''
         self._noted = 0.0, -1.0
         self._stiffness = dict[str, float]()
@@ -201,13 +201,13 @@ class ObserverController(Law):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), 'calls': None}  # which are those of this memory
 
-    def limit(self, torque: Array) -> None:
+    def limit(self, torque: ArrayLike) -> None:
         """Bound the torques of the motors, and know those of the joints; see `Law.limit`."""
         super().limit(torque)
-        t = self.observer.transmission
-        turning = np.where(t.turns > 0.0, torque, 0.0)
+        t, limits = self.observer.transmission, self.torque_limits
+        turning = np.where(t.turns > 0.0, limits, 0.0)
         of_joints = np.bincount(t.joint, turning, self.model.n_joints)
-        self.record.fill({'limit': torque, 'joint_limit': of_joints})
+        self.record.fill({'limit': limits, 'joint_limit': of_joints})
 
     def _run(self, what: int, **numbers: float) -> int:
         """Do something of a sample; see `StateObserver.run`."""
