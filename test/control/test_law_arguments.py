@@ -110,3 +110,48 @@ def test_observer_that_was_pickled_goes_on_as_the_observer_itself():
         second = second or pickle.loads(pickle.dumps(first))
     for one, other in zip(first.state(), second.state()):
         assert np.allclose(one, other, rtol=0.0, atol=ROUNDING)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('kind', OF_OBSERVER)
+def test_observer_of_equal_actuators_and_other_limits_is_shared(kind):
+    observer = StateObserver(drives(), T, 50.0)
+    assert law(kind, drives(), observer=observer).observer is observer
+    model = RobotModel.from_urdf(TWO_LINK)
+    faster = drives(limits=model.limits._replace(velocity=2.0 * model.limits.velocity))
+    assert law(kind, faster, observer=observer).observer is observer
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('kind', OF_OBSERVER)
+def test_observer_of_another_robot_or_sample_period_is_refused(kind):
+    model = RobotModel.from_urdf(TWO_LINK)
+    loaded = drives(M_body=1.1 * model.M_body)
+    panda = RobotModel.from_urdf('panda')
+    for observer, said in (
+        (
+            StateObserver(drives(), 2.0 * T, 25.0),
+            'sample period of 0.002 s and the law one of',
+        ),
+        (StateObserver(drives(200.0), T, 50.0), "another actuator of 'elbow' than the law"),
+        (StateObserver(loaded, T, 50.0), 'another inertia than the law'),
+        (
+            StateObserver(drives(gravity=np.zeros(3)), T, 50.0),
+            'another gravity than the law',
+        ),
+        (StateObserver(Actuators(panda, {}), T, 50.0), 'another robot than the law'),
+        (5, 'observer is of type int, expected a StateObserver'),
+    ):
+        with pytest.raises(ControlError, match=said):
+            law(kind, observer=observer)
+
+
+def test_guards_are_put_around_laws_without_memory_only():
+    with pytest.raises(
+        ControlError, match='TrackingController, which has guards of its own'
+    ):
+        GuardedController(law(TrackingController), T)
+    with pytest.raises(ControlError, match='The law is of type int; expected'):
+        GuardedController(5, T)
+    with pytest.raises(ControlError, match='guards is True, expected Guards'):
+        law(TrackingController, guards=True)
