@@ -129,6 +129,7 @@ def spring_deflections(actuators: Actuators, motors: MotorMotion) -> Array:
     >>> spring_deflections(drives, motor_motion(drives, np.zeros((5, 2))))[0].round(4)
     array([0.    , 0.0098])
     """
+    motors = type(motors)(*map(np.asarray, motors))
     deflection: Array = motors.deflection[..., actuators.joint_of_motor]
     for item in actuators.variable:
         turning = np.array(item.actuator.turns_with_joint)
@@ -236,6 +237,7 @@ def find_motor_violations(
     ...     print(f'{violation.quantity}: {violation.value:.3f} beyond {violation.limit}')
     deflection: 0.098 beyond 0.05
     """
+    motion = type(motion)(*map(np.asarray, motion))
     N = prod(motion.position.shape[:-2])
     samples = [array.reshape(N, *array.shape[-2:]) for array in motion]
     for name, array in zip(motion._fields, samples):

@@ -159,6 +159,14 @@ class _Event(NamedTuple):
         return 2 if self.is_measured else int(self.last - self.first > short)
 
 
+def _as_arrays(recorded: Recorded | None) -> Recorded | None:
+    """The same with arrays in place of lists."""
+    if recorded is None:
+        return None
+    kept: Any = (None if values is None else np.asarray(values) for values in recorded)
+    return Recorded(*kept)
+
+
 def find_stop_causes(
     model: RobotModel,
     limits: MotionLimits,
@@ -202,6 +210,7 @@ def find_stop_causes(
     """
     if commanded is None and measured is None:
         raise MotionError('There is no recording; give commands, measurements, or both.')
+    commanded, measured = _as_arrays(commanded), _as_arrays(measured)
     for name, recording in (('commands', commanded), ('measurements', measured)):
         if recording is not None:
             _check(model, name, recording)

@@ -1,7 +1,7 @@
 """The subcommands of `hodyn` with their arguments and options; each is imported when it runs.
 
-`COMMANDS` has them in the order of the help, `GONE` what earlier versions had and what to write
-instead.
+`COMMANDS` has them in the order of the help, `ELSEWHERE` options and commands that one may look
+for and what to write instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hodyn_ros.names import BUNDLED_ROBOTS, DERIVATIVES, GROUPS, INTERPOLATIONS,
 COMMANDS: list[click.Command] = []
 
 _CONFIG = 'write --config FILE'
-GONE = {
+ELSEWHERE = {
     '--limits': f'{_CONFIG}, or --config limits:=description for those of the description alone',
     '--friction': _CONFIG,
     '--actuators': _CONFIG,
@@ -50,7 +50,7 @@ GONE = {
     '--open': 'open the file of -o',
     'report': 'write hodyn plot ROBOT MOTION -o FILE.html',
 }
-"""Options and commands of earlier versions, and what to do instead."""
+"""Options and commands that do not exist, and what to write instead."""
 
 
 def complete_robot(

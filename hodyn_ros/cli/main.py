@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from hodyn_ros.cli.commands import COMMANDS, GONE, debug_option, verbatim_blocks
+from hodyn_ros.cli.commands import COMMANDS, ELSEWHERE, debug_option, verbatim_blocks
 from hodyn_ros.errors import HodynError
 from hodyn_ros.interrupts import INTERRUPTED, end_at_interrupts, ignore_interrupts
 
@@ -47,8 +47,8 @@ class Commands(click.Group):
         click.UsageError
             If there is no such command; the message names one that is close.
         """
-        if args[0] in GONE:
-            ctx.fail(f'{args[0]} went: {GONE[args[0]]}.')
+        if args[0] in ELSEWHERE:
+            ctx.fail(f'There is no {args[0]}: {ELSEWHERE[args[0]]}.')
         if args[0] not in self.commands and not args[0].startswith('-'):
             from difflib import get_close_matches
 
@@ -238,8 +238,12 @@ def error_text(error: Exception) -> str:
         context = getattr(error, 'ctx', None)
         lines = [] if context is None else [context.get_usage()]
         lines += [] if context is None else [f"Try '{context.command_path} --help'."]
-        gone = getattr(error, 'option_name', None)
-        said = f'{gone} went: {GONE[gone]}.' if gone in GONE else error.format_message()
+        option = getattr(error, 'option_name', None)
+        said = (
+            f'There is no {option}: {ELSEWHERE[option]}.'
+            if option in ELSEWHERE
+            else error.format_message()
+        )
         return '\n'.join([*lines, f'error: {said}'])
     if isinstance(error, OSError) and error.strerror:
         return f'error: {f"{error.filename}: " if error.filename else ""}{error.strerror}'

@@ -26,6 +26,7 @@ from hodyn_ros.model.margins import checked_margins, margins_in_words, with_marg
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.sources import RobotSource, find_robot, root_tag
 from hodyn_ros.model.violations import motion_limits
+from hodyn_ros.names import listed, name_of
 
 ORDER = 2
 """Highest time derivative of the efforts, unless a motion gives more derivatives."""
@@ -196,6 +197,13 @@ def load_problem(given: Given, quiet: bool = False, until_limits: bool = False) 
     model = _model(given, config, source)
     limits, limits_from, remarks = _limits(model, config, source.limits)
     margins = {} if until_limits else _margins(given, config)
+    if idle := [name for name in margins if name in MotorLimits._fields]:
+        if not config.tables.get('actuators'):
+            margins = {name: x for name, x in margins.items() if name not in idle}
+            remarks += (
+                f'The margin of {listed(map(name_of, idle))} has no effect: no actuators are '
+                'given.',
+            )
     limits_from += margins_in_words(margins)
     friction, more = config.of_robot('friction', model.name, model.body_names)
     with _named(config.sources.get('friction')):
@@ -231,14 +239,17 @@ def load_problem(given: Given, quiet: bool = False, until_limits: bool = False) 
 
 def _margins(given: Given, config: Config) -> dict[str, float]:
     """Shares of limits that are left to feedback, of files and then of options."""
-    asked = {}
+    asked: dict[str, float] = {}
     for text in given.margins:
         name, separator, share = text.partition('=')
         if not separator:
             raise RequestError(
                 f'--margin {text!r} is not of the form QUANTITY=SHARE, as torque_rate=20%.'
             )
-        asked.update(checked_margins({name: share}))
+        checked = checked_margins({name: share})
+        if checked.keys() & asked.keys():
+            raise RequestError(f'--margin of {name_of(*checked)} is given twice.')
+        asked.update(checked)
     return {**checked_margins(config.values.get(MARGINS, {})), **asked}
 
 

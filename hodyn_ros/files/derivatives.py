@@ -74,6 +74,13 @@ class Completed:
     """Time between samples beyond which they do not belong to one motion [s]."""
 
 
+# Of positions that are rounded so coarsely that no motion through them is meant.
+_SMOOTHED = (
+    '--derivatives estimate (of retime, with --uniform) finds the motion behind rounded '
+    'positions.'
+)
+
+
 def to_motion(
     model: RobotModel,
     samples: Samples,
@@ -344,6 +351,7 @@ def curve_through(
                 start=ends[0],
                 end=ends[1],
                 joint_names=samples.joint_names,
+                advice=_SMOOTHED,
             )
             remarks = rounded
             if not is_path:

@@ -47,7 +47,7 @@ def pose(rotation: ArrayLike, translation: ArrayLike) -> Array:
     return matrix
 
 
-def inverse(C: Array) -> Array:
+def inverse(C: ArrayLike) -> Array:
     """Inverses of poses (..., 4, 4), by the transpose of the rotation: it must be orthonormal.
 
     Examples
@@ -57,6 +57,7 @@ def inverse(C: Array) -> Array:
     >>> se3.inverse(se3.pose(np.eye(3), [0.1, 0.2, 0.3]))[:3, 3]
     array([-0.1, -0.2, -0.3])
     """
+    C = np.asarray(C, dtype=np.float64)
     R_transposed = np.swapaxes(C[..., :3, :3], -1, -2)
     return pose(R_transposed, -(R_transposed @ C[..., :3, 3:])[..., 0])
 
@@ -99,7 +100,7 @@ def exp(X: ArrayLike) -> Array:
     return pose(so3.exp(omega), along + turned)
 
 
-def Ad(C: Array) -> Array:
+def Ad(C: ArrayLike) -> Array:
     """Adjoint matrices [[R, 0], [hat(r) R, R]], (..., 6, 6), of poses (..., 4, 4) of i in j.
 
     They map twists in frame i to frame j; wrenches transform with the inverse transpose. Source:
@@ -107,7 +108,7 @@ def Ad(C: Array) -> Array:
 
     Parameters
     ----------
-    C : ndarray, shape (..., 4, 4)
+    C : array-like, shape (..., 4, 4)
         Rotation R and translation r [m].
 
     Returns
@@ -124,6 +125,7 @@ def Ad(C: Array) -> Array:
     >>> se3.Ad(C) @ [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     array([ 0.,  0.,  1.,  0., -1.,  0.])
     """
+    C = np.asarray(C, dtype=np.float64)
     R = C[..., :3, :3]
     matrix = np.zeros((*C.shape[:-2], 6, 6))
     matrix[..., :3, :3] = R
@@ -207,12 +209,13 @@ def coadjoint(V: Array, W: Array) -> Array:
     )
 
 
-def pitches(X: Array) -> Array:
+def pitches(X: ArrayLike) -> Array:
     """Pitches h [m/rad] of joint screws (e, x cross e + h e), (n, 6), with axes of unit length.
 
     Zero for revolute joints, also where a change of frames has left a pitch of the size of
     rounding, and for prismatic joints, which have none.
     """
+    X = np.asarray(X, dtype=np.float64)
     pitch: Array = (X[:, :3] * X[:, 3:]).sum(axis=1)
     pitch[np.abs(pitch) < PITCH_TOLERANCE * (1.0 + np.linalg.norm(X[:, 3:], axis=1))] = 0.0
     return pitch

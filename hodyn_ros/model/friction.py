@@ -286,6 +286,7 @@ def _efforts(
     formula: Callable[..., Any], velocity: Array, parameters: Sequence[Any]
 ) -> Array:
     """Efforts (..., K) of a formula, of velocities of this shape."""
+    velocity = np.asarray(velocity, dtype=np.float64)
     effort = np.empty_like(velocity)
     # Overflow leaves functions where they are flat.
     with np.errstate(over='ignore', invalid='ignore'):
@@ -309,6 +310,7 @@ class Sum(FrictionLaw):
 
     def effort(self, velocity: Array) -> Array:
         """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
+        velocity = np.asarray(velocity, dtype=np.float64)
         return sum((law.effort(velocity) for law in self.laws), np.zeros_like(velocity))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -171,8 +171,8 @@ def scaled_limits(limits: L, factors: Mapping[str, float]) -> L:
             ('deceleration_limit', 'velocity', 2),
             ('velocity_offset', 'velocity', 1),
         ]
-    changed = {
-        name: factors[quantity] ** power * getattr(limits, name)
+    changed: dict[str, Any] = {
+        name: factors[quantity] ** power * np.asarray(getattr(limits, name))
         for name, quantity, power in powers
         if name in limits._fields
     }

@@ -34,7 +34,8 @@ def checked_margins(given: Mapping[str, object]) -> dict[str, float]:
     Raises
     ------
     ModelError
-        If a name is unknown or there twice, or a share is not a number from 0 to less than 1.
+        If these are not given by name, a name is unknown or there twice, or a share is not a
+        number from 0 to less than 1.
 
     Examples
     --------
@@ -42,6 +43,11 @@ def checked_margins(given: Mapping[str, object]) -> dict[str, float]:
     >>> checked_margins({'torque_rate': '20%', 'velocity': 0.1})
     {'effort_dot': 0.2, 'velocity': 0.1}
     """
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            f'margins is {given!r}, expected shares by the names of quantities, such as '
+            "{'torque_rate': 0.2}."
+        )
     margins: dict[str, float] = {}
     for name, share in given.items():
         quantity = _BY_NAME.get(name)
@@ -62,7 +68,7 @@ def _share(name: str, given: object) -> float:
     text = str(given).strip()
     is_percentage = text.endswith('%')
     try:
-        share = float(text.rstrip('%')) * (0.01 if is_percentage else 1.0)
+        share = float(text.removesuffix('%')) * (0.01 if is_percentage else 1.0)
     except ValueError:
         share = float('nan')
     if isinstance(given, bool) or not 0.0 <= share < 1.0:
@@ -73,7 +79,7 @@ def _share(name: str, given: object) -> float:
     return share
 
 
-def with_margins(limits: L, margins: Mapping[str, float]) -> L:
+def with_margins(limits: L, margins: Mapping[str, object]) -> L:
     """Limits less the shares that are left to feedback.
 
     Those of joints that move with others, and of velocities that fall towards the limits of
@@ -82,13 +88,18 @@ def with_margins(limits: L, margins: Mapping[str, float]) -> L:
     Parameters
     ----------
     limits : MotionLimits or MotorLimits
-    margins : mapping of str to float
-        As of `checked_margins`; those of quantities of the other kind are left alone.
+    margins : mapping of str to float or str
+        As `checked_margins` takes them; those of quantities of the other kind are left alone.
 
     Returns
     -------
     MotionLimits or MotorLimits
         Of the same kind; infinite limits stay infinite.
+
+    Raises
+    ------
+    ModelError
+        As of `checked_margins`.
 
     Examples
     --------
@@ -98,7 +109,9 @@ def with_margins(limits: L, margins: Mapping[str, float]) -> L:
     >>> with_margins(limits, {'effort': 0.1}).effort[0].item(), limits.effort[0].item()
     (78.3, 87.0)
     """
-    return scaled_limits(limits, {name: 1.0 - share for name, share in margins.items()})
+    return scaled_limits(
+        limits, {name: 1.0 - x for name, x in checked_margins(margins).items()}
+    )
 
 
 def margins_in_words(margins: Mapping[str, float]) -> str:

@@ -303,7 +303,8 @@ class NodeHealth:
         Of the process that plans.
     waiting : tuple of (int, int), optional
         Requests of the service that wait, and how many may.
-    stream : StreamHealth, optional
+    stream : callable, optional
+        State of the stream of motions, a `StreamHealth`, when it is asked.
     use_sim_time : bool
     namesakes : int
         Other nodes with the name of this one.
@@ -324,7 +325,7 @@ class NodeHealth:
         self.estimate: tuple[int, float, Iterable[float]] | None = None
         self.process: ProcessWatch | None = None
         self.waiting: tuple[int, int] | None = None
-        self.stream: StreamHealth | None = None
+        self.stream: Callable[[], StreamHealth] | None = None
         self._restarts = 0  # that have been reported
         self._jumps = Health()
         self.use_sim_time = False
@@ -441,7 +442,7 @@ class NodeHealth:
                 'memory [MiB]': self._memory(watch.pid) if watch.pid else '',
             }
         if self.stream is not None:
-            state, lost, lead, count, longest = self.stream
+            state, lost, lead, count, longest = self.stream()
             causes.append((ERROR, lost, bool(lost)))
             values |= {
                 'waiting trajectories': count,

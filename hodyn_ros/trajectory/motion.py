@@ -154,6 +154,7 @@ class PiecewiseMotion(Immutable):
         ndarray, shape (M, L, 5, n)
             Position to snap [rad/s^k] or [m/s^k].
         """
+        segments, parts = np.asarray(segments, dtype=np.intp), np.asarray(parts)
         size, n = self.expansions.shape[2:]
         durations = self.times[segments + 1] - self.times[segments]
         scale = (durations[:, None] ** np.arange(float(size)))[..., None]

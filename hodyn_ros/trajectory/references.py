@@ -73,10 +73,10 @@ class Sinusoids(NamedTuple):
         """
         t = np.asarray(times, dtype=np.float64)
         k = np.arange(ORDER)
-        omega = 2.0 * np.pi / self.period
+        omega = 2.0 * np.pi / np.asarray(self.period)
         # The k-th derivative of -A/omega cos(omega t) is -A omega^(k-1) cos(omega t + k pi/2).
         phase = t[:, None, None] * omega + 0.5 * np.pi * k[:, None]
-        wave = -self.amplitude * omega ** (k[:, None] - 1.0) * np.cos(phase)
+        wave = -np.asarray(self.amplitude) * omega ** (k[:, None] - 1.0) * np.cos(phase)
         factor = _window(self.ramp, self.duration)(np.clip(t, 0.0, self.duration))[..., 0]
         motion = (Jet.along(factor[..., None], 1) * Jet.along(wave, 1)).array(1)
         motion[:, 0] += self.centre

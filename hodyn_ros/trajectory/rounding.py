@@ -84,6 +84,7 @@ def fit_waypoints(
     start: Array | None = None,
     end: Array | None = None,
     joint_names: Sequence[str] | None = None,
+    advice: str = '',
 ) -> Fitted:
     """Smoothest motion of class C4 through waypoints whose numbers may be rounded.
 
@@ -97,6 +98,8 @@ def fit_waypoints(
         See `fit_spline`.
     joint_names : sequence of str, optional
         Of the n columns, for messages.
+    advice : str
+        Sentence on what else helps, for the message on waypoints that are too dense.
 
     Returns
     -------
@@ -137,7 +140,14 @@ def fit_waypoints(
         is_lost = _explained(whole, snap, delta).any()
         if spares or (is_lost and not _explained(fewer, of_fewer, delta).any()):
             whole, snap = fewer, of_fewer
-    _refuse(whole, snap, delta, joint_names)
+    # Those of the ends alone hold where the motion is at rest.
+    has_derivatives = any(
+        row is not None and np.isfinite(np.asarray(row, dtype=np.float64)[1:-1]).any()
+        for row in rows[2:]
+    )
+    ways = ['more digits', 'fewer waypoints', *['positions alone'] * has_derivatives]
+    advice = f'Send {", ".join(ways[:-1])} or {ways[-1]}. {advice}'.rstrip()
+    _refuse(whole, snap, delta, joint_names, advice)
     return whole
 
 
@@ -302,7 +312,11 @@ def _explained(fitted: Fitted, snap: Array, delta: Array) -> Flags:
 
 
 def _refuse(
-    fitted: Fitted, snap: Array, delta: Array, joint_names: Sequence[str] | None
+    fitted: Fitted,
+    snap: Array,
+    delta: Array,
+    joint_names: Sequence[str] | None,
+    advice: str,
 ) -> None:
     """Refuse a motion whose largest snap may be rounding alone."""
     times = fitted.motion.times
@@ -315,6 +329,5 @@ def _refuse(
     raise TrajectoryError(
         f'Waypoints are too dense for their digits: between {times[i]:.6g} s and '
         f'{times[i + 1]:.6g} s the snap of {joint} is {snap[i, j]:.2g} rad/s^4 or m/s^4, which '
-        f'numbers that are rounded to about {2.0 * delta[j]:.1g} make by themselves. Send more '
-        'digits, fewer waypoints, or positions alone.'
+        f'numbers that are rounded to about {2.0 * delta[j]:.1g} make by themselves. {advice}'
     )

@@ -102,3 +102,18 @@ def test_motion_that_is_not_finite_is_refused(field, value):
 def test_limit_that_cannot_be_used_is_refused(limits, error, reason):
     with pytest.raises(error, match=reason):
         motor_limits(ACTUATORS, limits)
+
+
+def test_motions_of_motors_may_be_lists():
+    drives = Actuators(
+        RobotModel.from_urdf('two_link'), {'elbow': SeriesElastic(100.0, 0.1)}
+    )
+    limits = motor_limits(drives, {'elbow': {'deflection': 0.05}})
+    motors = motor_motion(drives, np.zeros((1, 5, 2)))
+    listed = motors._make(array.tolist() for array in motors)
+    wanted = find_motor_violations(drives, limits, motors)
+    assert wanted
+    assert find_motor_violations(drives, limits, listed) == wanted
+    np.testing.assert_array_equal(
+        spring_deflections(drives, listed), spring_deflections(drives, motors)
+    )

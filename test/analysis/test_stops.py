@@ -260,3 +260,13 @@ def test_measured_values_beyond_limits():
     assert all('no command does' in cause.advice for cause in found)
     beyond = [e for cause in found for e in cause.excesses if e.quantity == 'effort']
     assert [e.factor for e in beyond] == [pytest.approx(1.1, abs=0.01)]
+
+
+def test_recordings_may_be_lists():
+    model = RobotModel.from_urdf('two_link')
+    times = 0.001 * np.arange(1000)
+    q = 0.3 * np.sin(2.0 * times)[:, None] ** 2 * np.ones(2)
+    q[500] = q[499]
+    limits = motion_limits(model, {'shoulder': {'acceleration': 15.0}})
+    listed = find_stop_causes(model, limits, Recorded(times.tolist(), q.tolist()))
+    assert [cause.kind for cause in listed.causes][0] == 'missed cycle'

@@ -41,13 +41,13 @@ def test_help_of_a_command_is_one_screen(name, capsys, monkeypatch):
     assert len(capsys.readouterr().out.splitlines()) <= 40
 
 
-def test_what_earlier_versions_had_is_refused_with_what_to_write_instead(capsys):
-    for gone, instead in commands.GONE.items():
+def test_options_that_do_not_exist_are_refused_with_what_to_write_instead(capsys):
+    for word, instead in commands.ELSEWHERE.items():
         words = (
-            ['check', 'two_link', 'a.csv', gone, '1'] if gone[0] == '-' else [gone, 'panda']
+            ['check', 'two_link', 'a.csv', word, '1'] if word[0] == '-' else [word, 'panda']
         )
         assert run(words) == 2
-        assert f'error: {gone} went: {instead}.' in capsys.readouterr().err
+        assert f'error: There is no {word}: {instead}.' in capsys.readouterr().err
     options = {
         option
         for command in COMMANDS.values()
@@ -55,7 +55,7 @@ def test_what_earlier_versions_had_is_refused_with_what_to_write_instead(capsys)
         for option in item.opts
     }
     # Named here, they are not declared: but for the order of what is generated.
-    assert options & set(commands.GONE) == {'--order'}
+    assert options & set(commands.ELSEWHERE) == {'--order'}
 
 
 LIGHT = """

@@ -87,12 +87,60 @@ def test_a_robot_stops_at_its_limits_whatever_is_left_to_feedback(fast, tmp_path
         ('torque=nan', 'from 0 to less than 1'),
         ('torque=-0.1', 'from 0 to less than 1'),
         ('torque', 'not of the form QUANTITY=SHARE'),
+        ('torque=20%%', 'from 0 to less than 1'),
     ],
 )
 def test_a_margin_that_cannot_be_is_refused(word, said, fast, capsys):
     code, _, error = call(capsys, 'check', 'panda', fast, '--margin', word)
     assert code == 2
     assert said in error
+
+
+@pytest.mark.parametrize('again', ['torque_rate=10%', 'effort_dot=10%'])
+def test_a_margin_that_is_given_twice_is_refused(again, fast, capsys):
+    words = '--margin', 'torque_rate=20%', '--margin', again
+    code, _, error = call(capsys, 'check', 'panda', fast, *words)
+    assert code == 2
+    assert '--margin of torque rate is given twice' in error
+
+
+def test_a_margin_of_motors_without_actuators_is_said_to_have_no_effect(fast, capsys):
+    words = 'check', 'panda', fast, '--margin', 'motor_torque=20%', '--margin', 'torque=0.1'
+    found = as_json(capsys, *words, code=1)
+    assert found['margins'] == {'effort': 0.1}
+    assert found['limits_from'].endswith(', less a margin of 10 % (torque)')
+    _, said, error = call(capsys, *words)
+    assert (
+        'The margin of motor torque has no effect: no actuators are given.' in said + error
+    )
+
+
+@pytest.mark.parametrize(
+    'margins, said',
+    [
+        ({'effort_dt': 0.2}, 'expected one of'),
+        ({'lower': 0.2}, 'expected one of'),
+        ({'effort_dot': 20}, 'from 0 to less than 1'),
+        ({'effort_dot': -0.5}, 'from 0 to less than 1'),
+        ({'effort_dot': float('nan')}, 'from 0 to less than 1'),
+        ({'effort_dot': 0.1, 'torque_rate': 0.2}, 'twice'),
+        ([('effort_dot', 0.2)], 'expected shares by the names'),
+    ],
+)
+def test_margins_of_limits_are_checked(margins, said):
+    with pytest.raises(ModelError, match=said):
+        with_margins(RobotModel.from_urdf('panda').limits, margins)
+
+
+def test_margins_of_limits_have_the_names_and_percentages_of_checked_margins():
+    model = RobotModel.from_urdf('panda')
+    limits = motion_limits(model, {'panda_joint2': {'effort_dot': 500.0}})
+    less = with_margins(limits, {'torque_rate': '20%', 'velocity': 0.5})
+    assert less.effort_dot[1] == 400.0
+    listed = limits._replace(velocity=limits.velocity.tolist())
+    np.testing.assert_array_equal(
+        with_margins(listed, {'velocity': 0.5}).velocity, less.velocity
+    )
 
 
 def test_margins_scale_all_limits_but_those_of_positions():

@@ -264,8 +264,8 @@ REFUSED = [
     ('chek two_link motion.csv', 'Is check meant'),
     ('check two_link motion.csv --jsn', '--json'),
     ('plot two_link motion.csv -o page.txt', r'expected .*\.png.*\.html'),
-    ('report two_link motion.csv', 'report went: write hodyn plot .*html'),
-    ('check two_link motion.csv --limits a.yaml', '--limits went: write --config FILE'),
+    ('report two_link motion.csv', 'no report: write hodyn plot .*html'),
+    ('check two_link motion.csv --limits a.yaml', 'no --limits: write --config FILE'),
     ('identify two_link motion.csv -o out.urdf', 'effort'),
     ('generate two_link --wrench hand', "'hand'.*tool"),
 ]

@@ -135,3 +135,10 @@ def test_leading_axes_are_a_batch(batch):
         for index in np.ndindex(batch):
             one = function(*(argument[index] for argument in arguments))
             np.testing.assert_allclose(result[index], one, atol=1e-14)
+
+
+def test_poses_and_screws_may_be_lists():
+    X = np.array([0.0, 0.0, 1.0, 0.2, 0.1, 0.3])
+    C = se3.exp(X)
+    for function, value in ((se3.Ad, C), (se3.inverse, C), (se3.pitches, X[None])):
+        np.testing.assert_array_equal(function(value.tolist()), function(value))

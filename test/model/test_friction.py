@@ -211,3 +211,19 @@ def test_bad_tables_are_refused(table, message):
         friction_from_config({'a': table})
     with pytest.raises(ModelError, match='expected a table for each joint'):
         friction_from_config([table])
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    'law',
+    [
+        Viscous(2.0),
+        Coulomb(2.0, 0.1),
+        Stribeck(2.0, 0.1, 0.1),
+        Sigmoid(2.0, 20.0, 0.1),
+        Offset(2.0),
+        Viscous(2.0) + Offset(2.0),
+    ],
+)
+def test_velocities_may_be_lists_also_of_whole_numbers(law):
+    np.testing.assert_array_equal(law.effort([1, 2]), law.effort(np.array([1.0, 2.0])))

@@ -136,7 +136,7 @@ def test_every_status_and_value_is_documented(station):
     station.diagnostics.estimate = 2, 0.0, []
     station.diagnostics.process = ProcessWatch()
     station.diagnostics.process.begin(0.0, 1.0, 42)
-    station.diagnostics.stream = StreamHealth('idle', '', 0.0, 0, 0.0)
+    station.diagnostics.stream = lambda: StreamHealth('idle', '', 0.0, 0, 0.0)
     station.diagnostics.motors.published()
     station.diagnostics.waiting = 0, 8
     statuses = station.after(1.0)

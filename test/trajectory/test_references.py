@@ -7,7 +7,7 @@ import yaml
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis import find_violations, motion_limits
-from hodyn_ros.trajectory import panda_sinusoids
+from hodyn_ros.trajectory import Sinusoids, fit_spline, panda_sinusoids
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'panda.yaml'
 
@@ -29,3 +29,16 @@ def test_the_reference_keeps_all_limits_of_the_panda_from_rest_to_rest():
         rest = reference.motion([time])[0]
         np.testing.assert_allclose(rest[0], reference.centre, atol=1e-12)
         np.testing.assert_allclose(rest[1:], 0.0, atol=1e-9)
+
+
+def test_sinusoids_take_lists():
+    given = np.array([0.1, 0.2]), np.array([2.0, 3.0]), np.array([0.0, 0.5])
+    wanted = Sinusoids(*given, 1.0, 10.0).motion([1.0, 2.0])
+    listed = Sinusoids(*(x.tolist() for x in given), 1.0, 10.0).motion([1.0, 2.0])
+    np.testing.assert_array_equal(listed, wanted)
+
+
+def test_motion_within_segments_takes_lists():
+    motion = fit_spline([0.0, 1.0, 3.0], [[0.0], [1.0], [0.5]])
+    wanted = motion.within(np.array([0, 1]), np.array([0.1, 0.7]))
+    np.testing.assert_array_equal(motion.within([0, 1], [0.1, 0.7]), wanted)

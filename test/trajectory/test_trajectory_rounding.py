@@ -65,5 +65,7 @@ def test_digits_that_are_too_coarse_to_be_smoothed_are_refused_with_joint_time_a
     expected = (
         r'too dense .*between 0\.\d+ s and .*the snap of b is .*rounded to about 0\.01'
     )
-    with pytest.raises(TrajectoryError, match=expected):
+    with pytest.raises(TrajectoryError, match=expected) as refused:
         plan_motion(waypoints, ('a', 'b'))
+    # What has positions alone is not told to send them.
+    assert str(refused.value).endswith('Send more digits or fewer waypoints.')

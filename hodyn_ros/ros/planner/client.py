@@ -21,7 +21,7 @@ from hodyn_ros.ros.planner.planner import (
     Graph,
 )
 from hodyn_ros.streams.health import StreamHealth, reason
-from hodyn_ros.streams.motion_stream import IDLE, LOST, Plan, Task
+from hodyn_ros.streams.motion_stream import LOST, Plan, Task
 from hodyn_ros.streams.process_watch import (
     LOOK_PERIOD,
     RUNNING,
@@ -67,7 +67,7 @@ class PlanningClient:
         self._made: tuple[int, ForController | None] = 0, None  # of the latest plan
         self._watch = node.diagnostics.process = ProcessWatch()
         self._told = self._watch.state  # the last one that the log has
-        node.diagnostics.stream = StreamHealth(IDLE, '', 0.0, 0, 0.0)
+        node.diagnostics.stream = self._stream_health
         self._watched: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None  # perhaps not watched yet
         self._lock = threading.Lock()
@@ -179,10 +179,11 @@ class PlanningClient:
         stream.drop_overdue(watch.state == RUNNING, at, is_ready)
         if text := stream.long_planning(at, is_ready):
             node.get_logger().warning(text)
+
+    def _stream_health(self) -> StreamHealth:
+        stream, at = self._node.stream, self._node.instant()
         lost = stream.why_lost if stream.state == LOST else ''
-        node.diagnostics.stream = StreamHealth(
-            stream.state, lost, stream.leads.delivery, *stream.waiting(at)
-        )
+        return StreamHealth(stream.state, lost, stream.leads.delivery, *stream.waiting(at))
 
     # What the process reports
 
