@@ -252,5 +252,5 @@ def optional_import_module(
         return importlib.import_module(module)
     except ImportError as reason:
         raise error(
-            f'{need}, which cannot be imported ({reason}): pip install hodyn_ros[{extra}]'
+            f"{need}, which cannot be imported ({reason}): pip install 'hodyn_ros[{extra}]'"
         ) from reason

@@ -24,7 +24,7 @@ from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.violations import Quantity
 from hodyn_ros.names import name_of, number, unit_of
 from hodyn_ros.retiming.scaling import stretched
-from hodyn_ros.retiming.timing import NewTiming, new_timing
+from hodyn_ros.retiming.timing import RISE_TIME, NewTiming, new_timing
 
 # What holds between the samples of a file, of any kind: not where it is known, and where it is.
 _EXECUTION = (
@@ -107,10 +107,12 @@ def _answer(
         constant, pause, distance = map(number, of_kind.values())
         kinds = {unit_of('rad', kind == 'prismatic') for kind in model.joint_types}
         unit = ' or '.join(sorted(kinds, reverse=True))
-        lines[0] += f'; at constant speed of its parameter {constant} s.'
+        lines[0] += f'; stretched evenly within the same limits {constant} s.'
         if timing.standstill:
-            lines.append(f'It stands still for {pause} s of this, as before.')
-        lines.append(f'Averaging its timing leaves the path by at most {distance} {unit}.')
+            lines.append(f'It stands still for {pause} s, as before.')
+        lines.append(
+            f'The path is kept to within {distance} {unit} (smoothing of the time law).'
+        )
     worst = timing.limiting
     if worst is not None and timing.is_fastest:
         at = '' if worst.time is None else f' at {number(worst.time)} s'
@@ -121,11 +123,15 @@ def _answer(
     lines.append(kept(missing, problem.limits_from))
     if by_default:
         lines.append(
-            f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
-            '20 ms at least from zero to its limit.'
+            f'The {name_of("effort_ddot")} is bounded by a choice of retime, not by a limit of '
+            f'the robot: the torque rate takes at least {number(1e3 * RISE_TIME)} ms from zero to '
+            'its limit (rise_time in Python; limits.JOINT.effort_ddot replaces it).'
         )
-    if output is not None:
-        lines.append(f'Written: {output} ({len(results)} samples)')
+    lines.append(
+        'Nothing was written; -o FILE writes the new motion.'
+        if output is None
+        else f'Written: {output} ({len(results)} samples)'
+    )
     data = {
         'motion': results.name,
         'output': output,

@@ -128,6 +128,7 @@ def demo(output: Path) -> None:
         f'  hodyn check panda {output}/motion.csv\n'
         f'  hodyn check panda {output}/fast.csv\n'
         f'  hodyn retime panda {output}/fast.csv -o {output}/retimed.csv\n'
+        "\nWith pictures, after: pip install 'hodyn_ros[plot,report,view]'\n"
         f'  hodyn view panda {output}/fast.csv {output}/retimed.csv\n'
         f'  hodyn plot panda {output}/motion.csv\n'
         f'  hodyn plot panda {output}/motion.csv -o {output}/report.html'

@@ -198,7 +198,7 @@ class RobotModel(Mechanism):
         independent: Sequence[str] | None = None,
         start: Mapping[str, float] | None = None,
     ) -> RobotModel:
-        """Read a robot from an MJCF, with the package mujoco: `pip install hodyn_ros[simulation]`.
+        """Read a robot from an MJCF, with mujoco: `pip install 'hodyn_ros[simulation]'`.
 
         Bodies are links, the base is the world, or a body that moves freely. Gravity, armature,
         ranges of joints and of their forces, and equalities of points, poses and joints are read.

@@ -66,7 +66,7 @@ def test_what_is_not_installed_is_missed_before_the_work(
     monkeypatch.setitem(sys.modules, module, None)
     Path('motion.csv').write_text('no motion')  # what the work would begin with
     assert run(arguments) == 2
-    assert 'pip install hodyn_ros[' in capsys.readouterr().err
+    assert "pip install 'hodyn_ros[" in capsys.readouterr().err
     assert [path.name for path in Path().iterdir()] == ['motion.csv']
 
 

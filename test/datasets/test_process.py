@@ -202,7 +202,7 @@ def test_packages_that_are_missing_are_named_with_their_extra(
 ):
     make_folder(tmp_path / 'in', model, 1)
     monkeypatch.setitem(sys.modules, 'distributed', None)
-    with pytest.raises(BatchError, match=r'pip install hodyn_ros\[cluster\]'):
+    with pytest.raises(BatchError, match=r"pip install 'hodyn_ros\[cluster\]'"):
         processed(model, scheduler='tcp://127.0.0.1:9')
 
 

@@ -202,5 +202,5 @@ def test_what_cannot_be_simulated_is_refused(act, error, message):
 
 def test_missing_mujoco_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, 'mujoco', None)
-    with pytest.raises(HodynError, match=r'pip install hodyn_ros\[simulation\]'):
+    with pytest.raises(HodynError, match=r"pip install 'hodyn_ros\[simulation\]'"):
         ElasticPlant(TWO_LINK, {})
