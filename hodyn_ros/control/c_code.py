@@ -157,7 +157,7 @@ def _functions(
     }
     has_friction = controller.observer.record.has_friction > 0.0
     is_known = design.observes_friction == 0.0
-    if has_friction and is_known:
+    if has_friction:
         programs['motor_friction'] = 3 * n, n, effort_program(losses, 0)
     known = {
         **dict.fromkeys(
@@ -184,6 +184,8 @@ def _functions(
     roots = 'step', 'stop', 'release', 'begin', 'is_finite'
     equations = translated(step.source_of_steps(), roots, around)
     is_used = names_in([equations]).__contains__
+    if not is_used('motor_friction'):
+        programs.pop('motor_friction', None)
     helpers = [line for line in HELPERS.splitlines() if any(map(is_used, _defined(line)))]
     texts = [
         program_function(code, name, {'motion': given, 'result': size}, program, True)

@@ -16,7 +16,7 @@ from hodyn_ros.actuators.drives import DriveArrays, RigidDrive, SeriesElastic
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control import step
 from hodyn_ros.control.law import Command, Law, check_actuators
-from hodyn_ros.control.values import fill, per_joint
+from hodyn_ros.control.values import fill
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.engine.engine import engine_of, unavailable
@@ -79,13 +79,11 @@ class Controller(Law):
         self.motors: DriveArrays = controlled_motors(model, actuators)
         super().__init__(actuators)
         self.model: RobotModel = model
-        n = model.n_joints
         kinds = [isinstance(actuators[name], SeriesElastic) for name in model.joint_names]
         self.is_elastic: Flags = np.array(kinds, dtype=bool)
         self.elastic: Indices = np.flatnonzero(self.is_elastic)
         self.rigid: Indices = np.flatnonzero(~self.is_elastic)
-        given = np.inf if torque_limits is None else torque_limits
-        self.limit(per_joint('torque_limits', given, n, np.inf))
+        self.limit(np.inf if torque_limits is None else torque_limits)
         self.lead: float = checked_number(
             'The lead', lead, ControlError, least=0.0, unit='s'
         )

@@ -8,6 +8,7 @@ from hodyn_ros.control.controller import Controller, friction_of
 from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.layouts import GIVEN
 from hodyn_ros.control.observer_controller import GUARDS, ObserverController
+from hodyn_ros.errors import ControlError
 from hodyn_ros.typing import Array
 
 
@@ -26,6 +27,11 @@ class GuardedController(ObserverController):
     delay : float
         As of `ObserverController`; of the observer alone, since the law has its lead.
     guards : Guards
+
+    Raises
+    ------
+    ControlError
+        If the law is no `Controller`, or another argument cannot be used.
 
     Examples
     --------
@@ -50,6 +56,16 @@ class GuardedController(ObserverController):
         delay: float = 0.0,
         guards: Guards = GUARDS,
     ) -> None:
+        if not isinstance(law, Controller):
+            own = (
+                ', which has guards of its own'
+                if isinstance(law, ObserverController)
+                else ''
+            )
+            raise ControlError(
+                f'The law is of type {type(law).__name__}{own}; expected a law without memory, '
+                'such as make_controller returns.'
+            )
         limits = law.torque_limits
         super().__init__(
             law.actuators, sample_period, torque_limits=limits, delay=delay, guards=guards

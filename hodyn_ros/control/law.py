@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.control.values import ObservedState
+from hodyn_ros.control.values import ObservedState, per_joint
 from hodyn_ros.errors import ControlError, MotionError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -181,15 +181,21 @@ class Law(ABC):
         """Motor torques within the limits, shape (m,) [N m] or [N]; see `evaluate`."""
         return self.evaluate(desired, *measured, **more).torque
 
-    def limit(self, torque: Array) -> None:
+    def limit(self, torque: ArrayLike) -> None:
         """Bound the torques of the motors.
 
         Parameters
         ----------
-        torque : ndarray, shape (m,)
+        torque : float or array-like, shape (m,)
             Largest one in both directions [N m] or [N], infinite where there is none.
+
+        Raises
+        ------
+        ControlError
+            If the shape is wrong, or a limit is not positive; the limits stay as they are.
         """
-        self.torque_limits = np.array(torque)
+        checked = per_joint('torque_limits', torque, self.actuators.n_motors, np.inf)
+        self.torque_limits = checked.copy()
 
     def _limited(self, demand: Array) -> Array:
         """Torques (m,) within the limits; an error if one of them is not finite."""

@@ -55,8 +55,9 @@ from hodyn_ros.engine import requests
 from hodyn_ros.engine.engine import engine_of
 from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT
 from hodyn_ros.engine.requests import KernelRequest
-from hodyn_ros.errors import ControlError, ModelError, MotionError
+from hodyn_ros.errors import ActuatorError, ControlError, ModelError, MotionError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 _MOST_DELAYED = 100  # samples
@@ -444,6 +445,57 @@ class StateObserver:
         return ObservedState._make([*motion, *motors[:2], *of_springs])
 
 
+def check_shared(observer: StateObserver, actuators: Actuators, T: float) -> None:
+    """Refusal of an observer that a law cannot share.
+
+    Limits of the model may differ, and objects of equal values are the same.
+
+    Parameters
+    ----------
+    observer : StateObserver
+    actuators : Actuators
+        Of the law.
+    T : float
+        Sample period of the law [s].
+
+    Raises
+    ------
+    ControlError
+        If the observer has another type, sample period, model or other actuators.
+    """
+    if not isinstance(observer, StateObserver):
+        raise ControlError(
+            f'The observer is of type {type(observer).__name__}, expected a StateObserver.'
+        )
+    if abs(observer.sample_period - T) > 1e-9 * T:
+        raise ControlError(
+            f'The observer has a sample period of {observer.sample_period:g} s and the law one of '
+            f'{T:g} s, expected the same.'
+        )
+    if observer.actuators is actuators:
+        return
+    known, given = observer.model, actuators.model
+    try:
+        observer.actuators.check_suits(given)
+    except ActuatorError:
+        other = ['robot']
+    else:
+        other = [
+            what
+            for what, name in _OF_ROBOT.items()
+            if not np.array_equal(getattr(known, name), getattr(given, name))
+        ]
+        other += ['friction'] * (dict(known.friction) != dict(given.friction))
+        drives = observer.actuators.by_joint
+        other += [f'actuator of {x!r}' for x in drives if drives[x] != actuators[x]]
+    if other:
+        raise ControlError(
+            f'The observer has another {listed(other)} than the law. Expected an observer of the '
+            'same actuators: StateObserver(actuators, sample_period, bandwidth).'
+        )
+
+
+_OF_ROBOT = {'inertia': 'M_body', 'gravity': 'gravity', 'armature': 'armature'}
 _OF_TRANSMISSION = (
     'joint',
     'line',

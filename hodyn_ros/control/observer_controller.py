@@ -34,7 +34,7 @@ from hodyn_ros.control.layouts import (
     SPRING_RANGE,
     TRACKING,
 )
-from hodyn_ros.control.observer import StateObserver
+from hodyn_ros.control.observer import StateObserver, check_shared
 from hodyn_ros.control.observing import MOST_FOUND
 from hodyn_ros.control.records import Record
 from hodyn_ros.control.robot_code import DEMAND, MOTORS, REST, Calls
@@ -93,7 +93,8 @@ class ObserverController(Law):
         From a measurement until its command acts [s], in whole samples; 0 if the command acts at
         once. The half sample for which it is held is known.
     observer : StateObserver, optional
-        Of the same robot, if several laws share one.
+        Of the same actuators and sample period, if several laws share one; bandwidth and delay
+        of the observer are then its own.
     resolution : tuple of two (float or array-like), optional
         Steps in which positions of links (n,) and motors (m,) are measured [rad] or [m], behind
         the gears; the default bandwidth allows for the torques that they cause.
@@ -140,6 +141,10 @@ class ObserverController(Law):
         bandwidth = checked_number(
             'The bandwidth', bandwidth, ControlError, above=0.0, most=most, unit='rad/s'
         )
+        if guards is not None and not isinstance(guards, Guards):
+            raise ControlError(f'guards is {guards!r}, expected Guards(...) or None.')
+        if observer is not None:
+            check_shared(observer, actuators, T)
         self._undamped = without_dampers(actuators)
         self.resolution: Array | None = _steps(actuators, resolution)
         self.observer: StateObserver = observer or StateObserver(
@@ -153,7 +158,7 @@ class ObserverController(Law):
         self.guards: Guards | None = guards
         self.lead: float = (self.observer.delay_samples + 0.5) * T
         given = _efforts(actuators) if torque_limits is None else torque_limits
-        self.limit(per_joint('torque_limits', given, actuators.n_motors, np.inf))
+        self.limit(given)
         self._looks, self._doubt, self._remark, self._text = 0, '', '', ''
         self._noted = 0.0, -1.0
         self._stiffness = dict[str, float]()
@@ -201,13 +206,13 @@ class ObserverController(Law):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), 'calls': None}  # which are those of this memory
 
-    def limit(self, torque: Array) -> None:
+    def limit(self, torque: ArrayLike) -> None:
         """Bound the torques of the motors, and know those of the joints; see `Law.limit`."""
         super().limit(torque)
-        t = self.observer.transmission
-        turning = np.where(t.turns > 0.0, torque, 0.0)
+        t, limits = self.observer.transmission, self.torque_limits
+        turning = np.where(t.turns > 0.0, limits, 0.0)
         of_joints = np.bincount(t.joint, turning, self.model.n_joints)
-        self.record.fill({'limit': torque, 'joint_limit': of_joints})
+        self.record.fill({'limit': limits, 'joint_limit': of_joints})
 
     def _run(self, what: int, **numbers: float) -> int:
         """Do something of a sample; see `StateObserver.run`."""

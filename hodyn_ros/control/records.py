@@ -110,6 +110,14 @@ class Record:
         self.flat[self._places[key]] = value
 
     def __deepcopy__(self, memo: Any) -> Record:
-        other = Record(self.layout, self.n, self.m, self.d)
-        other.flat[:] = self.flat
-        return other
+        return _restored(self.layout, self.n, self.m, self.d, self.flat)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (self.layout, self.n, self.m, self.d, self.flat)
+
+
+def _restored(layout: Layout, n: int, m: int, d: int, flat: Array) -> Record:
+    """Record of its own memory with the numbers of another one."""
+    record = Record(layout, n, m, d)
+    record.flat[:] = flat
+    return record

@@ -49,6 +49,7 @@ LAWS = {
         {'torque_limits': [9.0, 2.0], 'guards': None},
     ),
     'impedance, soft in one joint': (JointImpedance, (SPRING, SPRING), SOFT),
+    'impedance, rough motors': (JointImpedance, (RUBBING, ROUGH), {'stiffness': 50.0}),
     'led by hand': (
         GravityCompensation,
         (SPRING, RigidDrive(0.1, friction.Coulomb(0.5, 0.02))),

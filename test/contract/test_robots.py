@@ -508,6 +508,24 @@ def test_changed_gravity_is_an_array_of_the_model_alone(given):
     np.testing.assert_allclose(weight[0], 1.62 / 9.81 * weight[1], rtol=1e-14)
 
 
+@pytest.mark.parametrize(
+    ('given', 'said'),
+    [
+        ({'gravity': 9.81}, 'gravity'),
+        ({'gravity': [0.0, 0.0]}, 'gravity'),
+        ({'gravity': [0.0, 0.0, float('nan')]}, 'gravity'),
+        ({'gravty': [0.0, 0.0, -1.62]}, 'did you mean gravity'),
+        ({'joint_names': ['a', 'a']}, 'joint_names .*cannot be changed'),
+        ({'armature': -1.0}, 'armature'),
+        ({'friction': {'elbow': 1.0}}, 'friction laws'),
+        ({'limits': None}, 'MotionLimits'),
+    ],
+)
+def test_changes_that_no_robot_can_have_are_refused(given, said):
+    with pytest.raises(ModelError, match=said):
+        RobotModel.from_urdf(TWO_LINK).changed(**given)
+
+
 def test_views_of_a_model_cannot_be_changed_and_survive_copies(tmp_path):
     path = tmp_path / 'arm.urdf'
     path.write_text(TWO_LINK)
