@@ -152,6 +152,19 @@ def test_retimed_motion_of_every_format_keeps_its_limits_as_it_is_executed(
     assert not v[[0, 1, -2, -1]].any() and not a[[0, 1, -2, -1]].any()
 
 
+def test_retime_without_output_says_that_nothing_was_written(pausing, tmp_path, capsys):
+    limits = tmp_path / 'limits.yaml'
+    limits.write_text(
+        'limits: {shoulder: {effort_dot: 900.0, jerk: 900.0}, elbow: {effort_dot: 400.0}}'
+    )
+    before = sorted(tmp_path.iterdir())
+    code, text, _ = call(capsys, 'retime', 'two_link', pausing, '--config', limits)
+    assert code == 0
+    assert text.splitlines()[-1] == 'Nothing was written; -o FILE writes the new motion.'
+    assert 'bounded by a choice of retime' in text
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_every_verdict_names_what_has_no_limit(motion, tmp_path, capsys):
     limits, out, page = (tmp_path / name for name in ('limits.yaml', 'out.csv', 'a.html'))
     limits.write_text('limits: {elbow: {effort_dot: 400.0}}')
