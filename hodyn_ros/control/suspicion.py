@@ -5,7 +5,7 @@ One text for Python and C, see `step`. Source of the equations: `observer`, `wat
 
 from __future__ import annotations
 
-from math import floor, sqrt
+from math import floor, isfinite, sqrt
 
 from hodyn_ros.control.kernels import Matrix, MotorMatrix, Vector, corrected
 from hodyn_ros.control.layouts import Observer
@@ -35,7 +35,8 @@ def gate(
     count: int = 0
     for i in range(n):
         likely = expected[0, i] + T * expected[1, i]
-        if abs(values[i] - likely) <= T * reach[i]:
+        # Where no limit is known, any position is within reach, but an infinite one is none.
+        if isfinite(values[i]) and abs(values[i] - likely) <= T * reach[i]:
             since[i] = 0.0
         else:
             values[i] = likely

@@ -9,7 +9,9 @@ from support import control_simulation
 from support.control_cases import HOME, MOTION, Condition, PointToPoint
 from support.followed import FLOATING, Followed, T, law, resting
 
-from hodyn_ros.control import GravityCompensation, Guards
+from hodyn_ros import RobotModel
+from hodyn_ros.actuators import Actuators, SeriesElastic
+from hodyn_ros.control import GravityCompensation, Guards, tracking_controller
 from hodyn_ros.errors import ControlError
 
 STRIBECK = {'coulomb': 1.0, 'breakaway': 1.5}
@@ -177,3 +179,20 @@ def test_glitch_of_a_link_that_is_small_is_taken_for_the_one_expected(panda):
     robot = Followed(law(panda)).run(0.75, glitch)
     assert robot.law.observer.gated == 1
     assert max(robot.rates) < 1000.0
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf])
+def test_infinite_positions_are_bridged_like_nan_where_no_limit_is_known(value):
+    model = RobotModel.from_urdf('two_link')
+    drives = Actuators(model, {'elbow': SeriesElastic(2000.0, 0.5)})
+    law = tracking_controller(drives, 1e-3, torque_limits=np.inf)
+    links, motors = np.zeros(2), law.resting(np.zeros(2))
+    for number in range(20):
+        noise = 1e-7 * np.sin(number) * np.array([1.0, 0.0])
+        before = law.evaluate(np.zeros((5, 2)), links + noise, None, motors, None).torque
+    wrong = motors.copy()
+    wrong[1] = value
+    torque = law.evaluate(np.zeros((5, 2)), links, None, wrong, None).torque
+    np.testing.assert_allclose(torque, before, atol=0.1)
+    assert not law.reason
