@@ -366,7 +366,7 @@ class StateObserver:
     ) -> None:
         """Take a measurement.
 
-        A position that cannot be reached from where it is expected, or is NaN, is taken for what
+        A position that cannot be reached from where it is expected, or is not finite, is taken for what
         is expected, and counted in `gated`.
 
         Parameters

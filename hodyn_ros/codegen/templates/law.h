@@ -64,7 +64,7 @@ void @name@_controller_observed(
  * desired        @desired@,
  *                LEAD after the measurement
  * q, theta       positions of links, and of motors reflected to the links; one that cannot be
- *                true, or is NaN, is taken for what is expected
+ *                true, or is not finite, is taken for what is expected
  * qd, thetad     velocities, looked at in the first sample only; may be NULL
  * spring_torque  of torque sensors, in place of what the springs tell; may be NULL
  * elapsed        time since the call before [s]: that of stamps, or SAMPLE_PERIOD, in place of
