@@ -366,8 +366,8 @@ class StateObserver:
     ) -> None:
         """Take a measurement.
 
-        A position that cannot be reached from where it is expected, or is not finite, is taken for what
-        is expected, and counted in `gated`.
+        A position that cannot be reached from where it is expected, or is not finite, is taken
+        for what is expected, and counted in `gated`.
 
         Parameters
         ----------
