@@ -22,7 +22,7 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import jets
 from hodyn_ros.lie.jets import Jet
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.typing import Array
 
 
@@ -474,9 +474,8 @@ def law_from_table(
 
     known = dict.fromkeys(key for keys in LAWS.values() for key in keys)
     if unknown := [key for key in table if key not in known]:
-        raise ModelError(
-            f'{owner} has {listed(unknown)}, expected keys among {named(known)}.'
-        )
+        given = listed(f'{key}{did_you_mean(key, known)}' for key in unknown)
+        raise ModelError(f'{owner} has {given}, expected keys among {named(known)}.')
     values = {key: value for key, value in table.items() if value != math.inf}
     terms: list[FrictionLaw] = []
     used: set[str] = set()

@@ -383,7 +383,8 @@ class Mechanism:
             return self.links[name]
         except KeyError:
             raise ModelError(
-                f'The model has no link {name!r}; its links are {listed(self.links)}.'
+                f'The model has no link {name!r}{did_you_mean(name, self.links)}; its links are '
+                f'{listed(self.links)}.'
             ) from None
 
     def bodies_to(self, link: str) -> list[int]:

@@ -165,7 +165,8 @@ class RobotModel(Mechanism):
             time scaling) may then fail.
         loops : sequence of Loop or Coupling, str or path-like, optional
             More loops than the description has, or a YAML file (or its text) that has them as
-            closed_loop, type and name_mot. An empty sequence leaves all of them open.
+            closed_loop, type and name_mot. ``'open'`` leaves all of them open, as an empty
+            sequence does.
         independent : sequence of str, optional
         start : mapping of str to float, optional
             As in `with_loops`, by default what the description says.
@@ -778,8 +779,8 @@ def _closed(
         return tree.with_loops(loops, independent, start)
     except ModelError as error:
         raise ModelError(
-            f'{error} With loops=() the tree alone is read; hodyn has --config loops:=open for '
-            'that, nodes the parameter loops with the value open.'
+            f"{error} With loops='open' the tree alone is read; hodyn has --config loops:=open "
+            'for that, nodes the parameter loops with the value open.'
         ) from error
 
 
