@@ -299,7 +299,7 @@ def _model(given: Given, config: Config, source: RobotSource) -> RobotModel:
         model = read(description, **options)
     # A xacro file is handed over as the text that it stands for.
     known = model.provenance
-    return model.changed(provenance=replace(known, file=known.file or str(source.path)))
+    return model.with_fields(provenance=replace(known, file=known.file or str(source.path)))
 
 
 def _limits(

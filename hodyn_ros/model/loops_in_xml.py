@@ -353,6 +353,29 @@ def given_loops(
     return loops, motors
 
 
+def remarks_on_open(joint_names: Sequence[str], description: RobotDescription) -> list[str]:
+    """Remarks on loops of a description that its model leaves open.
+
+    Parameters
+    ----------
+    joint_names : sequence of str
+        Of the model.
+    description : RobotDescription
+    """
+    stated = description.independent
+    if description.loops:
+        return [
+            f'{len(description.loops)} loops or couplings of the description are left open, as '
+            'asked for: efforts are those of the tree without them.'
+        ]
+    if not stated or {*joint_names} <= {*stated}:
+        return []
+    return [
+        f'The description states that {listed(stated, 3)} are independent joints, but not how '
+        'others depend on them: all are independent.'
+    ]
+
+
 def _of_side_file(
     contents: Mapping[str, Any], description: RobotDescription
 ) -> list[Loop | Coupling]:
