@@ -349,7 +349,8 @@ class World:
         planned, stamp = due
         motion = planned.at(stamp)
         run = self.samples[-1]
-        run.append((stamp, motion))
+        if not run or stamp > run[-1][0]:  # or the controller stands
+            run.append((stamp, motion))
         if stamp == planned.last:  # the next one begins where the robot is
             self.samples.append([])
         if not self.has_controller and self.is_active:
