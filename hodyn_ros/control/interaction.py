@@ -118,9 +118,9 @@ class InteractionController(ControllerWithMargins):
     _axes = 0  # as many axes of the stiffness as joints
     _given: ArrayLike = 0.0
 
-    kind = SPRINGS
+    kind: int = SPRINGS
     yields = True
-    feeds_torque_back = True
+    feeds_torque_back: bool = True
     _follows = _has_code = False  # a wanted motion; in C
 
     def __init__(
