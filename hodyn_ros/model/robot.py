@@ -104,7 +104,7 @@ class RobotModel(Mechanism):
         Parameters
         ----------
         order : int
-            Highest derivative of the efforts that will be asked for. Above 4, NumPy computes.
+            Highest derivative of the efforts that will be asked for. Above 5, NumPy computes.
         calls : callable
             Further computations to prepare, as functions without arguments that are called once:
             `model.warm_up(2, lambda: forward_kinematics(model, motion, 'tool', 'hybrid'))`, for
