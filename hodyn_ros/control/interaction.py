@@ -118,9 +118,9 @@ class InteractionController(ControllerWithMargins):
     _axes = 0  # as many axes of the stiffness as joints
     _given: ArrayLike = 0.0
 
-    kind = SPRINGS
+    kind: int = SPRINGS
     yields = True
-    feeds_torque_back = True
+    feeds_torque_back: bool = True
     _follows = _has_code = False  # a wanted motion; in C
 
     def __init__(
@@ -351,7 +351,7 @@ class TorqueControl(InteractionController):
     >>> from hodyn_ros.actuators import Actuators
     >>> from hodyn_ros.control import TorqueControl
     >>> law = TorqueControl(Actuators(RobotModel.from_urdf('two_link'), {}), 0.001)
-    >>> law.at_rest(np.array([0.3, 0.5])).round(2)
+    >>> law.at_rest([0.3, 0.5]).round(2)
     array([[39.64,  6.83],
            [ 0.  ,  0.  ],
            [ 0.  ,  0.  ]])
@@ -362,7 +362,7 @@ class TorqueControl(InteractionController):
     feeds_torque_back = False
     _has_code = True
 
-    def at_rest(self, position: Array) -> Array:
+    def at_rest(self, position: ArrayLike) -> Array:
         """Torques that carry the weight of a robot at rest; see `ObserverController.at_rest`."""
         desired = super().at_rest(position)
         desired[0] = gravity_effort(self.model, desired[:1])[0]
@@ -437,7 +437,7 @@ class CartesianImpedance(JointImpedance):
     >>> from hodyn_ros import RobotModel
     >>> from hodyn_ros.actuators import Actuators
     >>> from hodyn_ros.control import CartesianImpedance
-    >>> model = RobotModel.from_urdf('panda', tip_link='panda_link8')
+    >>> model = RobotModel.from_urdf('panda')
     >>> law = CartesianImpedance(Actuators(model, {}), 0.001, stiffness=[30.0] * 3 + [600.0] * 3)
     >>> law.yields, law.torque_limits
     (True, array([87., 87., 87., 87., 12., 12., 12.]))

@@ -117,7 +117,7 @@ class ObserverController(Law):
     """
 
     estimates = True
-    kind = TRACKING
+    kind: int = TRACKING
 
     def __init__(
         self,
@@ -151,8 +151,10 @@ class ObserverController(Law):
             actuators, T, bandwidth, delay
         )
         sizes = self.model.n_joints, actuators.n_motors, self.observer.delay_samples
-        self.record = Record(LAW, *sizes)
+        self.record: Record = Record(LAW, *sizes)
         self.calls: Calls | None = None
+        self.state: str
+        self.reason: str
         self.bandwidth: float = bandwidth
         self.sample_period: float = T
         self.guards: Guards | None = guards
@@ -598,20 +600,25 @@ class ObserverController(Law):
         """
         self._run(step.BEGIN)
 
-    def at_rest(self, position: Array) -> Array:
+    def at_rest(self, position: ArrayLike) -> Array:
         """What is wanted of a robot that rests; see `evaluate`.
 
         Parameters
         ----------
-        position : ndarray, shape (n,)
+        position : array-like, shape (n,)
             Of the links [rad] or [m].
 
         Returns
         -------
         ndarray, shape (orders, n)
+
+        Raises
+        ------
+        MotionError
+            If the position has another shape or is not finite.
         """
         desired = np.zeros((self.orders, self.model.n_joints))
-        desired[0] = position
+        fill(desired[0], 'position', position)
         return desired
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import check_choice
 from hodyn_ros.dynamics.formulations import FORMULATIONS, spatial
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_on_bodies
 from hodyn_ros.engine.engine import HIGHEST_ORDER, Engine, engine_of, quick
@@ -201,7 +202,7 @@ class LinkMotionEfforts(NamedTuple):
     --------
     >>> import numpy as np
     >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics_from_link_motion
-    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> model = RobotModel.from_urdf('two_link')
     >>> wanted = forward_kinematics(model, [[0.3, 1.0], [0.5, 0.0], [0.0, 0.0]])
     >>> found = inverse_dynamics_from_link_motion(
     ...     model, wanted, guess=[0.2, 0.8], task=('x', 'z')
@@ -256,7 +257,7 @@ def inverse_dynamics_from_link_motion(
 
     >>> import numpy as np
     >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics_from_link_motion
-    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> model = RobotModel.from_urdf('two_link')
     >>> pose, _ = forward_kinematics(model, [[0.3, 1.0]])
     >>> twist = [[0.0, 0.0, 0.0, 0.1, 0.0, 0.0], np.zeros(6)]
     >>> task = {'guess': [0.2, 0.8], 'task': ('x', 'z')}
@@ -384,10 +385,7 @@ def _computation(
     elif algorithm == formulation:
         _check_order(algorithm, FORMULATIONS[algorithm].highest_order, order)
     elif algorithm != 'auto':
-        raise HodynError(
-            f'The algorithm {algorithm!r} is unknown; choose one of auto, '
-            f'{", ".join((*FORMULATIONS, *ENGINE))}.'
-        )
+        check_choice('algorithm', algorithm, ('auto', *FORMULATIONS, *ENGINE), HodynError)
     if algorithm == formulation or order > HIGHEST_ORDER:
         return _Computation(model, formulation)
     single = single and model.closure is None

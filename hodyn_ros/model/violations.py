@@ -22,7 +22,7 @@ from hodyn_ros.model.limits import (
     velocity_range,
 )
 from hodyn_ros.model.mechanism import Mechanism
-from hodyn_ros.names import listed, unit_of
+from hodyn_ros.names import did_you_mean, listed, unit_of
 from hodyn_ros.typing import Array, Flags
 
 # Quantities that a URDF cannot limit, or not before version 1.2.
@@ -292,14 +292,15 @@ class LimitedJoints:
         self.names: tuple[str, ...] = model.joint_names
         self.limits: MotionLimits = limits
         tree = self._tree = model.tree
-        known = {**tree.follower_limits}
+        known: dict[str, Limits] = {**tree.follower_limits}
         if model.closure is not None:
             for j in model.closure.dependent:
                 own = (float(getattr(tree.limits, what)[j]) for what in Limits._fields)
                 known[tree.joint_names[j]] = Limits(*own)
-        self.follower_limits = known = {
+        known = {
             name: scaled_limits(own, limits.follower_factors) for name, own in known.items()
         }
+        self.follower_limits: dict[str, Limits] = known
         self.moved: list[int] = [
             body
             for body, name in enumerate(tree.body_names)
@@ -612,8 +613,8 @@ def motion_limits(
             what = f'limits.{joint}.{quantity}'
             if quantity not in columns:
                 raise ModelError(
-                    f'{what} is unknown; expected one of {", ".join(EXTRA_QUANTITIES)} (the other '
-                    'limits come from the URDF).'
+                    f'{what} is unknown{did_you_mean(quantity, EXTRA_QUANTITIES)}, expected one '
+                    f'of {", ".join(EXTRA_QUANTITIES)} (the other limits come from the URDF).'
                 )
             limit = checked_number(what, limit, ModelError, above=0.0, infinite=True)
             if limit < np.inf:
@@ -623,18 +624,14 @@ def motion_limits(
 
 def _no_joint(model: Mechanism, joint: str) -> str:
     """Message on limits of what is no independent joint of a model."""
-    import difflib
-
     if joint in model.tree.body_names:
         return (
             f'limits.{joint}: {joint} of {model.name} moves with other joints and has the limits '
             f'of the description alone; expected some of {listed(model.joint_names)}.'
         )
-    close = difflib.get_close_matches(joint, model.joint_names, 1)
     return (
-        f'limits.{joint}: {model.name} has no joint {joint}.'
-        + (f' Is {close[0]} meant?' if close else '')
-        + f' Its joints are {listed(model.joint_names)}.'
+        f'limits.{joint}: {model.name} has no joint {joint}'
+        f'{did_you_mean(joint, model.joint_names)}; its joints are {listed(model.joint_names)}.'
     )
 
 

@@ -205,7 +205,7 @@ class InputHealth(Health):
                 len(publishers) > 1,
             ),
         ]
-        self.recent = Counter()
+        self.recent: Counter[str] = Counter()
         fine = 'input is taken' if self.total['received'] else 'no input yet'
         return *worst(causes, fine), values
 
@@ -276,7 +276,8 @@ class OutputHealth(Health):
             (WARN, 'limits are exceeded', hits),
             (WARN, 'samples of the stream were missed', recent[MISSED]),
         )
-        self.recent, self._longest = Counter(), {}
+        self.recent: Counter[str] = Counter()
+        self._longest = {}
         return *worst(causes, 'ok'), values
 
 

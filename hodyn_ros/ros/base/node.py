@@ -84,14 +84,14 @@ class RobotNode(ReceivingNode, Generic[S]):
         self._is_open = False
         self._inputs: list[Input] = []
         self._logged: dict[str, tuple[float, int]] = {}  # when, and how many were not since
-        self.parameters = Parameters(
+        self.parameters: Parameters[S] = Parameters(
             self, kind, self._exchange, self.check_settings, self._on_parameters_set
         )
         self.settings: S = self.parameters.settings
-        self.diagnostics = Diagnostics(self.get_fully_qualified_name())
+        self.diagnostics: Diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._calls = queue.SimpleQueue[partial[None]]()
         self._has_calls = self.create_guard_condition(self._run_calls)
-        self.worker = Worker('worker', self.get_logger().error)
+        self.worker: Worker = Worker('worker', self.get_logger().error)
         self._diagnostics_publisher = qos.create_publisher(
             self, DiagnosticArray, '/diagnostics', qos.OUTPUT
         )

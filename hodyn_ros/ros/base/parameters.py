@@ -362,7 +362,7 @@ def all_finite(values: list[Any]) -> bool:
     return bool(values) and all(is_number(x) and math.isfinite(x) for x in values)
 
 
-KINDS = {
+KINDS: dict[type, str] = {
     bool: 'switch',
     int: 'whole',
     float: 'number',
@@ -417,7 +417,8 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
     for name in values:
         if name in known and (expected := known[name].expectation(values[name])):
             given = shown(values[name])
-            problems.append(f'Parameter {name} is {given}, expected {expected}.')
+            hint = did_you_mean(values[name], known[name].choices)
+            problems.append(f'Parameter {name} is {given}{hint}, expected {expected}.')
     if not problems:
         settings = _filled(kind, values, '')
         problems = getattr(settings, 'contradictions', list)()
@@ -459,7 +460,11 @@ def joint_values(start: str, values: Values, joint_names: Sequence[str]) -> dict
     JointNameError
         If one is for no joint of the robot.
     """
-    unknown = [f'{start}.{joint}' for joint, _, _ in values if joint not in joint_names]
+    unknown = [
+        f'{start}.{joint}{did_you_mean(joint, joint_names)}'
+        for joint, _, _ in values
+        if joint not in joint_names
+    ]
     if unknown:
         raise JointNameError(
             f'Parameter {listed(unknown)} is for no joint of the robot; its joints are '
@@ -511,7 +516,7 @@ class Parameters(Generic[S]):
     ) -> None:
         self._node, self._kind = node, kind
         self._on_change, self._check_further, self._on_set = on_change, check, on_set
-        self.given = {
+        self.given: dict[str, Any] = {
             name: item.value
             for name, item in node.get_parameters_by_prefix('').items()
             if name not in _OF_RCLPY

@@ -169,7 +169,7 @@ class HodynNode(StreamNode[NodeSettings]):
             self, self._around.wrenches.latest, self._on_progress, self._on_robot
         )
         self._planning = PlanningClient(self, ControllerOutput(self))
-        self.stream = MotionStream(
+        self.stream: MotionStream = MotionStream(
             self._planning,
             lambda: self.settings,
             self._measured_state,
