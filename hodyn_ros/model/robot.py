@@ -136,7 +136,8 @@ class RobotModel(Mechanism):
     ) -> RobotModel:
         """Read a robot from a URDF.
 
-        Without `tip_link` the model is the whole tree behind `base_link` (or the root link). With
+        Without `tip_link` the model is the whole tree behind `base_link` (or the root link); the
+        last link of a tree that does not branch is its tip. With
         it, only the joints between base and tip move: links that are rigidly attached to the chain
         keep their inertia, side branches behind a moving joint are left out with a warning, and
         only there planar, floating and unknown joint types are accepted.
