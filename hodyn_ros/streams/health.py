@@ -39,6 +39,7 @@ Cause = tuple[bytes, str, object]
 
 LOST, MISSED = 'lost by the middleware', 'missed samples of the stream'
 LEFT_OUT, LATE, AHEAD = 'left out', 'dropped late samples', 'stamps far ahead'
+RESCALED = 'samples where the speed has changed'
 _NOT_KNOWN = 'not known: the middleware does not number messages'
 _BEYOND = 'samples beyond the limit of'
 OFF_LOOPS = 'measured off the loops: '

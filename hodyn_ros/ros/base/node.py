@@ -30,6 +30,7 @@ from hodyn_ros.streams.health import OutputHealth, reason
 from hodyn_ros.streams.motion_stream import Instant, MotionStream
 from hodyn_ros.streams.preparation import RobotPreparation
 from hodyn_ros.streams.robot_in_use import DESCRIPTION
+from hodyn_ros.streams.timeline import ScaledClock
 
 S = TypeVar('S')
 
@@ -384,6 +385,8 @@ class StreamNode(RobotNode[S]):
 
     Attributes
     ----------
+    clock : ScaledClock
+        Time of the stream.
     stream : MotionStream
     preparation : RobotPreparation
     """
@@ -391,6 +394,10 @@ class StreamNode(RobotNode[S]):
     stream: MotionStream
     preparation: RobotPreparation[Any]
 
+    def __init__(self, name: str, kind: type[S], **node_options: Any) -> None:
+        self.clock = ScaledClock()
+        super().__init__(name, kind, **node_options)
+
     def instant(self) -> Instant:
         """Time of the stream."""
-        return Instant(self.now(), time.monotonic())
+        return Instant(self.clock.at(self.now()), time.monotonic())

@@ -79,7 +79,7 @@ def _retimed(
         raise RequestError(
             'drop_standstills is for the timing PATH; leave it or UNIFORM out.'
         )
-    tolerance = request.effort_tolerance or settings.command.effort_tolerance
+    tolerance = request.effort_tolerance or settings.command.spacing_tolerance
     what = 'effort_tolerance (0: the parameter command.effort_tolerance)'
     checked_number(what, tolerance, RequestError, above=0.0, unit='N m')
     shares = settings.shares()
