@@ -31,7 +31,7 @@ OBSERVER = Layout(
             running:, is_new:, passed:, samples:, gated:, gating:, wary:, q: n, theta: m,
             links: 5 n, motors: 4 m, mass: n n, factor: n n, bias: 2 n, torque: 2 n, load: 2 m,
             deflected: n, deflected_load: m, stiffness: n, rate: m, acting: m, acted: m,
-            since: n, motor_since: m, stood: 6 m, doubted: m, least: n+m, ahead_links: 5 n,
+            since: n, motor_since: m, stood: 8 m, doubted: m, least: n+m, ahead_links: 5 n,
             ahead_motors: 4 m, ahead_mass: n n, settling:, seen:, trail: 5 m, shadow: 18 m,
             explains: 7 m, sums: 60 m, unsettled: 60 m, found: 8 m, applied: d+1 m"""),
         'Work': shapes_of("""
@@ -65,13 +65,13 @@ LAW = Layout(
             bandwidth:, fading:, lead:, fastest:, approach_torque:, arrived_at:, ratio:, max_gap:,
             violation_samples:, saturation_time:, stop_duration:, holding:, ringing:,
             speed_share:, spring_share:, hold_fading:, limit: m, joint_limit: n, lower: n,
-            upper: n, lowest: 5 n, highest: 5 n, speed: n, too_fast: n, floats: 14,
+            upper: n, lowest: 5 n, highest: 5 n, speed: n, too_fast: n, floats: 15,
             approach_speed: n, springs: n n, felt: n n, dampers: n n, felt_inertia: n,
             damped_inertia: n, gain: n, calm: n"""),
         'Memory': shapes_of("""
             reason:, culprit:, begins:, beyond:, repeated:, runaway:, gives_way:, answered:,
             command: m, moved:, limited_for:, stopped_for:, driven:, left: m, stopping: 7 m,
-            hold_stiffness: m, hold_damping: m, spring_damping: m, pole:, departed:, arrived:,
+            hold_stiffness: m, hold_damping: m, spring_damping: m, by_link: m, share: m, pole:, departed:, arrived:,
             distance: 5 n, begun:, slow: n, rest: n"""),
     },
 )
@@ -111,7 +111,8 @@ has been stopped, or that samples had passed of which nobody told."""
     ENCODER_STANDS,
     RUNAWAY,
     SILENCE,
-) = range(14)
+    ENCODER_LOST,
+) = range(15)
 """Reasons of a stop."""
 
 TRACKING, WEIGHT, TORQUE, SPRINGS, GIVEN = range(5)

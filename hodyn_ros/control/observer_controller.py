@@ -21,6 +21,7 @@ from hodyn_ros.control.law import FOLLOWING, STOPPED, Command, Law
 from hodyn_ros.control.layouts import (
     BEYOND_RANGE,
     BRIDGED,
+    ENCODER_LOST,
     GAP,
     HELD,
     IMPLAUSIBLE,
@@ -56,6 +57,8 @@ REPEATEDLY = (
     'sample period? The torque stays.'
 )
 _BRAKES = 'the motors carry the weight alone, and brakes must close.'
+_BY_LINK = 'it is held by the position of its link, and brakes must close.'
+_BY_NOTHING = 'nothing else measures it, and brakes must close.'
 _LOOKS_AGAIN = 0.1  # s, at the delay
 # Of the bandwidth, with which goes what is left of the torque of the law before.
 _FADING = 0.25
@@ -69,7 +72,7 @@ OUTSIDE = (
     1.0  # rad, m beyond a position limit, from where on a first position cannot be true
 )
 # Bounds by the reasons of a stop.
-_BOUNDS = ('', *BOUNDS, '', '', 'measurements', '', '')
+_BOUNDS = ('', *BOUNDS, '', '', 'measurements', '', '', 'measurements')
 
 
 class ObserverController(Law):
@@ -376,6 +379,8 @@ class ObserverController(Law):
                 f'{MOST_GATED} positions of {every[int(w.slipped)]} one after the other '
                 'cannot be true.'
             )
+        if reason == ENCODER_LOST:
+            return self._lost(culprit)
         if reason <= len(QUANTITIES):
             return self._beyond(reason - 1, culprit, w.checked)
         said = {
@@ -388,6 +393,14 @@ class ObserverController(Law):
             '(saturation_time).',
         }
         return said.get(reason, self._stands)
+
+    def _lost(self, i: int) -> str:
+        """That the position of motor i is not measured any more, in words."""
+        t = self.observer.transmission
+        what, by = f'motor {self.actuators.motor_names[i]!r}', _BY_LINK
+        if not t.is_elastic[t.joint[i]]:
+            what, by = f'joint {self.model.joint_names[t.joint[i]]!r}', _BY_NOTHING
+        return f'{MOST_GATED} positions of {what} one after the other cannot be true: {by}'
 
     def _beyond(self, row: int, j: int, values: Array) -> str:
         """Which of the values (K, n) is beyond its bound, in words."""
@@ -418,7 +431,7 @@ class ObserverController(Law):
             return ''
         motor = self.actuators.motor_names[int(self.observer.doubted.argmax())]
         return (
-            f'The encoder of motor {motor!r} stands still while its joint moves: {_BRAKES}'
+            f'The encoder of motor {motor!r} stands still while its joint moves: {_BY_LINK}'
         )
 
     def stop(self, reason: str, floats: bool = False, touches: bool = False) -> None:

@@ -181,6 +181,8 @@ def suspect(o: Observer, T: float, has_sensors: float) -> None:
         o.stood[0] = o.theta
         o.stood[1] = o.deflected_load
         o.stood[2] = o.missing
+        o.stood[6] = o.theta
+        o.stood[7] = o.motors[1]
     doubt(o, T, share)
 
 
@@ -267,7 +269,8 @@ def gate_all(o: Observer, elapsed: float) -> None:
     """Gate positions of links and motors."""
     count: int = gate(o.n, elapsed, o.reach, o.links, o.since, o.q)
     for i in range(o.m):
-        if not o.is_elastic[o.joint[i]]:  # which is not looked at
+        # What is given of rigid joints is not looked at, and not what stands still.
+        if not o.is_elastic[o.joint[i]] or o.doubted[i]:
             o.theta[i] = o.motors[0, i] + elapsed * o.motors[1, i]
     count += gate(o.m, elapsed, o.motor_reach, o.motors, o.motor_since, o.theta)
     o.gated += count
