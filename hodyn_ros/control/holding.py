@@ -271,7 +271,8 @@ def unready(o: Observer, c: Law) -> int:
     """Why a robot that has been stopped may not go on; 0 if it may.
 
     1 + i: motor i moves; -1: it has run away; -2: its positions cannot be true; -3: they are not
-    measured; -4 - j: joint j is beyond a bound of its position.
+    measured; -4 - j: joint j is beyond a bound of its position, or -4 - n - j: its torque sensor
+    cannot be true.
     """
     if c.runaway:
         return -1
@@ -285,4 +286,6 @@ def unready(o: Observer, c: Law) -> int:
         q = o.links[0, j]
         if culprit == 0 and not (q >= c.lowest[0, j] and q <= c.highest[0, j]):
             return -4 - j
+        if culprit == 0 and o.sensor_since[j] >= MOST_GATED:
+            return -4 - o.n - j
     return culprit

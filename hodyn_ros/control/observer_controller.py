@@ -31,6 +31,7 @@ from hodyn_ros.control.layouts import (
     REPEATED,
     RUNAWAY,
     SATURATION,
+    SENSOR_LOST,
     SILENCE,
     SPRING_RANGE,
     TRACKING,
@@ -72,7 +73,7 @@ OUTSIDE = (
     1.0  # rad, m beyond a position limit, from where on a first position cannot be true
 )
 # Bounds by the reasons of a stop.
-_BOUNDS = ('', *BOUNDS, '', '', 'measurements', '', '', 'measurements')
+_BOUNDS = ('', *BOUNDS, '', '', 'measurements', '', '', 'measurements', 'measurements')
 
 
 class ObserverController(Law):
@@ -381,6 +382,11 @@ class ObserverController(Law):
             )
         if reason == ENCODER_LOST:
             return self._lost(culprit)
+        if reason == SENSOR_LOST:
+            return (
+                f'{MOST_GATED} torques of the sensor of joint '
+                f'{self.model.joint_names[culprit]!r} one after the other cannot be true.'
+            )
         if reason <= len(QUANTITIES):
             return self._beyond(reason - 1, culprit, w.checked)
         said = {
@@ -459,6 +465,9 @@ class ObserverController(Law):
             is_rigid = t.is_elastic[t.joint[i]] == 0.0
             speed = o.links[1, t.joint[i]] if is_rigid else o.motors[1, i]
             return f'motor {self.actuators.motor_names[i]} still moves at {speed:.3g}.'
+        joints = self.model.joint_names
+        if found < -3 - len(joints):
+            return f'the torque sensor of {joints[-4 - len(joints) - found]} cannot be true.'
         if found < -3:
             return self._beyond(0, -4 - found, o.links)
         return {

@@ -52,6 +52,7 @@ from hodyn_ros.control.layouts import (
     OBSERVER,
     REPEATED,
     SATURATION,
+    SENSOR_LOST,
     SILENCE,
     SPRING_RANGE,
     Law,
@@ -262,6 +263,9 @@ def judge(o: Observer, c: Law, reason: int, culprit: int) -> None:
         if o.doubted[last]:
             reason = ENCODER_STANDS
             culprit = last
+    for k in range(o.n):
+        if o.sensor_since[k] >= MOST_GATED and reason == FOLLOWS:
+            reason, culprit = SENSOR_LOST, k
     found: int = check(o, c)
     c.beyond += 1.0
     if found == 0:
