@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.names import did_you_mean
 from hodyn_ros.typing import Array
 
 T = TypeVar('T', bound=np.generic)
@@ -185,13 +186,14 @@ def check_choice(
     value : object
         What was given.
     choices : iterable of str
-        All of them are in the message.
+        All of them are in the message, and the closest one as a hint.
     error : type of ValueError
         Raised if the value is none of the choices.
     """
     known = list(choices)
     if value not in known:
-        raise error(f'{what} is {value!r}, expected one of {", ".join(known)}.')
+        hint = did_you_mean(value, known)
+        raise error(f'{what} is {value!r}{hint}, expected one of {", ".join(known)}.')
 
 
 def frozen(array: NDArray[T]) -> NDArray[T]:

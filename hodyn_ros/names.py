@@ -166,8 +166,10 @@ def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:
     return f'{shown} and {left_out} more' if left_out > 0 else shown
 
 
-def did_you_mean(name: object, known: Iterable[str], closeness: float = 0.6) -> str:
-    """Hint for a message on a name that is unknown.
+def did_you_mean(
+    name: object, known: Iterable[str], closeness: float = 0.6, most: int = 1
+) -> str:
+    """Hint for a message on a name that is unknown, be it in upper or lower case.
 
     Parameters
     ----------
@@ -176,11 +178,13 @@ def did_you_mean(name: object, known: Iterable[str], closeness: float = 0.6) -> 
     known : iterable of str
     closeness : float
         Of the name to the nearest one, from 0 to 1: 1 is the same name.
+    most : int
+        So many names at most are in the hint, the nearest ones first.
 
     Returns
     -------
     str
-        Such as ' (did you mean jerk?)'; empty if no name is close.
+        Such as ' (did you mean jerk?)', to be written behind the name; empty if no name is close.
 
     Examples
     --------
@@ -191,8 +195,10 @@ def did_you_mean(name: object, known: Iterable[str], closeness: float = 0.6) -> 
     # Only where something is wrong: difflib takes a while to load.
     from difflib import get_close_matches
 
-    close = get_close_matches(str(name), [*known], 1, closeness)
-    return f' (did you mean {close[0]}?)' if close else ''
+    by_lower = {each.lower(): each for each in known}
+    close = get_close_matches(str(name).lower(), by_lower, most, closeness)
+    names = ' or '.join(by_lower[each] for each in close)
+    return f' (did you mean {names}?)' if close else ''
 
 
 def joint_order(given: Sequence[str], wanted: Sequence[str]) -> list[int]:

@@ -24,7 +24,7 @@ from hodyn_ros.actuators.drives import (
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.kinematics.closing import constraints_of
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.typing import Indices
 
 
@@ -228,6 +228,7 @@ def check_joint_names(
     if unknown:
         mimics = [name for name in unknown if name in model.body_names]
         remark = f' ({listed(mimics)}: moved by another joint)' if mimics else ''
+        remark = remark or did_you_mean(unknown[0], model.joint_names)
         raise JointNameError(
             f'The actuators name unknown joints: {listed(unknown)}{remark}; expected joints among '
             f'{listed(model.joint_names)}.'

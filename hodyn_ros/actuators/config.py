@@ -5,7 +5,6 @@ A new law of springs is a line of `SPRINGS`, and a line of `KEYS` for each of it
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import MISSING, fields
@@ -30,10 +29,11 @@ from hodyn_ros.actuators.springs import (
     Spring,
     TableSpring,
 )
-from hodyn_ros.checks import checked_number
+from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.errors import ActuatorError, ModelError
 from hodyn_ros.model.friction import FrictionLaw, law_from_table
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import did_you_mean
 
 TYPES = ('rigid', 'sea', 'vsa')
 SPRINGS: Mapping[str, tuple[type[Spring], tuple[str, ...]]] = {
@@ -398,10 +398,9 @@ def _checked_table(joint: str, given: object) -> dict[str, Any]:
     table = {}
     for name, value in given.items():
         if name not in _BY_NAME:
-            close = difflib.get_close_matches(str(name), _BY_NAME, 1)
-            hint = f' Is {close[0]} meant?' if close else ''
             raise ActuatorError(
-                f'{_name(joint, name)} is unknown.{hint} The keys are {", ".join(_BY_NAME)}.'
+                f'{_name(joint, name)} is unknown{did_you_mean(name, _BY_NAME)}, expected keys '
+                f'among {", ".join(_BY_NAME)}.'
             )
         if not (
             value is None or (np.ndim(value) < 2 and np.size(value) == 0) or value == ''
@@ -426,9 +425,10 @@ def _value(joint: str, key: Key, value: Any) -> Any:
     """Value of a key as a string, a number or a tuple of numbers."""
     what = _name(joint, key.name)
     if key.kind == 'string':
-        if not isinstance(value, str) or (key.choices and value not in key.choices):
-            choices = f', one of {", ".join(key.choices)}' if key.choices else ''
-            raise ActuatorError(f'{what} is {value!r}, expected a string{choices}.')
+        if not isinstance(value, str):
+            raise ActuatorError(f'{what} is {value!r}, expected a string.')
+        if key.choices:
+            check_choice(what, value, key.choices, ActuatorError)
         return value
     is_array = key.kind == 'float array' and np.ndim(value) == 1
     numbers = tuple(

@@ -144,6 +144,10 @@ class Actuator:
                     'shape (..., S) [N m/rad], beside motion and effort; none is given.'
                 )
             given['stiffness'] = stiffness
+        elif stiffness is not None:
+            raise ActuatorError(
+                'A stiffness is given, but the actuator cannot choose it; leave it out.'
+            )
         series = [_series_of(name, value) for name, value in given.items()]
         try:
             batch = np.broadcast_shapes(*(x.shape[:-1] for x in series))

@@ -6,7 +6,6 @@ A later item goes before an earlier one: of a file whole tables of limits, frict
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ import yaml
 
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files.yaml_files import yaml_documents
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.resources import share_file
 
 # Similarity from which on one name is the other, mistyped: panda_jiont3, and no finger.
@@ -105,10 +104,10 @@ class Config:
         foreign = [joint for joint in tables if joint not in joints]
         without = [joint for joint in joints if joint not in tables]
         for joint in foreign:
-            if close := difflib.get_close_matches(joint, without, 1, _MISTYPED):
+            if hint := did_you_mean(joint, without, _MISTYPED):
                 raise RequestError(
-                    f'{source}: {family}.{joint}: {robot} has no joint {joint}. Is {close[0]} '
-                    f'meant? Its joints without {family} in this file are {listed(without)}.'
+                    f'{source}: {family}.{joint}: {robot} has no joint {joint}{hint}; its joints '
+                    f'without {family} in this file are {listed(without)}.'
                 )
         if tables and len(foreign) == len(tables):
             raise RequestError(
@@ -246,7 +245,8 @@ def parameter_file(given: str) -> Path:
     bundled = {file.stem: file for file in sorted(known)}
     if path.name not in bundled:
         raise RequestError(
-            f'{path} is no file, nor one that comes with hodyn_ros: {listed(bundled)}.'
+            f'{path}{did_you_mean(path, bundled)} is no file, nor one that comes with hodyn_ros: '
+            f'{listed(bundled)}.'
         )
     return bundled[path.name]
 

@@ -20,6 +20,7 @@ import click
 from hodyn_ros.cli.commands import COMMANDS, ELSEWHERE, debug_option, verbatim_blocks
 from hodyn_ros.errors import HodynError
 from hodyn_ros.interrupts import INTERRUPTED, end_at_interrupts, ignore_interrupts
+from hodyn_ros.names import did_you_mean
 
 # Exit codes; `hodyn check` has one more, 1.
 OK = 0
@@ -40,7 +41,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand, or say which one is meant.
+        """Find the subcommand.
 
         Raises
         ------
@@ -50,12 +51,9 @@ class Commands(click.Group):
         if args[0] in ELSEWHERE:
             ctx.fail(f'There is no {args[0]}: {ELSEWHERE[args[0]]}.')
         if args[0] not in self.commands and not args[0].startswith('-'):
-            from difflib import get_close_matches
-
-            close = get_close_matches(args[0], self.commands, n=1)
-            meant = f'Is {close[0]} meant? ' if close else ''
+            hint = did_you_mean(args[0], self.commands)
             names = ', '.join(self.commands)
-            ctx.fail(f'No such command {args[0]!r}. {meant}Commands: {names}.')
+            ctx.fail(f'No such command {args[0]!r}{hint}, expected one of {names}.')
         return super().resolve_command(ctx, args)
 
 

@@ -31,7 +31,6 @@ from hodyn_ros.names import listed, name_of
 ORDER = 2
 """Highest time derivative of the efforts, unless a motion gives more derivatives."""
 _HIGHEST_ORDER = 4
-_OPEN = 'open'  # loops of the description, as for nodes
 _LANGUAGES: dict[str, tuple[Callable[..., RobotModel], tuple[str, ...], str]] = {
     'mujoco': (
         RobotModel.from_mjcf,
@@ -283,12 +282,11 @@ def _model(given: Given, config: Config, source: RobotSource) -> RobotModel:
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
         description = source.description(dict(given.xacro_arguments))
-        loops = values.get('loops')
         options: dict[str, Any] = {
             'base_link': values.get('base_link') or None,
             'tip_link': given.tip_link or values.get('tip_link') or None,
             'joint_friction': values.get('friction') == DESCRIPTION,
-            'loops': () if loops == _OPEN else loops or None,
+            'loops': values.get('loops') or None,
             'allow_impossible_inertia': values.get('allow_impossible_inertia', False),
         }
         if gravity := given.gravity or values.get('gravity'):
@@ -301,7 +299,7 @@ def _model(given: Given, config: Config, source: RobotSource) -> RobotModel:
         model = read(description, **options)
     # A xacro file is handed over as the text that it stands for.
     known = model.provenance
-    return model.changed(provenance=replace(known, file=known.file or str(source.path)))
+    return model.with_fields(provenance=replace(known, file=known.file or str(source.path)))
 
 
 def _limits(

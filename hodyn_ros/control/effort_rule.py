@@ -195,6 +195,8 @@ def effort_rule_look(
     """Whether a sample may be taken at a time, or why not."""
     if order < 0 or order > 2:
         return EFFORT_WRONG_ORDER
+    if not isfinite(now) or not isfinite(stamp):
+        return EFFORT_NOT_FINITE
     for i in range((order + 1) * r.n):
         if not isfinite(values[i]):
             return EFFORT_NOT_FINITE
@@ -213,9 +215,10 @@ def effort_rule_take(
     """Take a sample ((order + 1) n,), or say why not; the last one again changes nothing."""
     if r.ordered > 0 and stamp == r.stamp:
         return EFFORT_TAKEN
-    if now < r.clock:
-        r.ordered = 0  # the clock was set back, so stamps of before mean nothing
-    r.clock = now
+    if isfinite(now):
+        if now < r.clock:
+            r.ordered = 0  # the clock was set back, so stamps of before mean nothing
+        r.clock = now
     found: int = effort_rule_look(r, now, stamp, order, values)
     r.refusing = 1
     if found == EFFORT_TAKEN:

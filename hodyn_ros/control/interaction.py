@@ -351,7 +351,7 @@ class TorqueControl(InteractionController):
     >>> from hodyn_ros.actuators import Actuators
     >>> from hodyn_ros.control import TorqueControl
     >>> law = TorqueControl(Actuators(RobotModel.from_urdf('two_link'), {}), 0.001)
-    >>> law.at_rest(np.array([0.3, 0.5])).round(2)
+    >>> law.at_rest([0.3, 0.5]).round(2)
     array([[39.64,  6.83],
            [ 0.  ,  0.  ],
            [ 0.  ,  0.  ]])
@@ -362,7 +362,7 @@ class TorqueControl(InteractionController):
     feeds_torque_back = False
     _has_code = True
 
-    def at_rest(self, position: Array) -> Array:
+    def at_rest(self, position: ArrayLike) -> Array:
         """Torques that carry the weight of a robot at rest; see `ObserverController.at_rest`."""
         desired = super().at_rest(position)
         desired[0] = gravity_effort(self.model, desired[:1])[0]

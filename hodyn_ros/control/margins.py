@@ -70,7 +70,17 @@ class Margins(NamedTuple):
         ----------
         motor_names : sequence of str
             Of the m motors, in their order.
+
+        Raises
+        ------
+        ControlError
+            If there is not a name for each motor.
         """
+        m = len(self.sensitivity)
+        if isinstance(motor_names, str) or len(motor_names) != m:
+            raise ControlError(
+                f'motor_names is {motor_names!r}, expected the names of {m} motors.'
+            )
         width = max(5, *map(len, motor_names))
         rows = [f'{"motor":{width}}  sensitivity  delay']
         for name, sensitivity, delay in zip(motor_names, self.sensitivity, self.delay):

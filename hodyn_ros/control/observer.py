@@ -47,7 +47,13 @@ from hodyn_ros.control.robot_code import (
     Calls,
 )
 from hodyn_ros.control.transmission import Transmission
-from hodyn_ros.control.values import ObservedState, fastest, fill, middle_of_range
+from hodyn_ros.control.values import (
+    ObservedState,
+    fastest,
+    fill,
+    middle_of_range,
+    per_joint,
+)
 from hodyn_ros.control.watching import SLOWLY_WATCHED, WATCHED, LoopWatch
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -255,22 +261,28 @@ class StateObserver:
             raise error
         return int(status)
 
-    def poles(self, resonance: Array) -> Array:
+    def poles(self, resonance: ArrayLike) -> Array:
         """Poles of observers of joints, between the slowest and the fastest that are useful.
 
         Parameters
         ----------
-        resonance : ndarray, shape (n,)
-            Free resonance of each joint [rad/s].
+        resonance : array-like, shape (n,)
+            Free resonance of each joint [rad/s]; zero for rigid ones.
 
         Returns
         -------
         ndarray, shape (n,)
             [rad/s]
+
+        Raises
+        ------
+        ControlError
+            If they are not numbers from zero on, for each joint.
         """
         w, fastest = self.bandwidth, _FASTEST / self.sample_period
+        known = per_joint('resonance', resonance, self.model.n_joints, np.inf, zero=True)
         chosen: Array = np.minimum(
-            np.maximum(_OVER_RESONANCE * resonance, _SLOWEST * w), fastest
+            np.maximum(_OVER_RESONANCE * known, _SLOWEST * w), fastest
         )
         return chosen
 
@@ -289,7 +301,7 @@ class StateObserver:
         self.record.gains[:] = gains
         self.record.motor_gains[:] = self.record.gains[:, self.transmission.joint]
 
-    def expect(self, speed: Array, torque: Array) -> None:
+    def expect(self, speed: ArrayLike, torque: ArrayLike) -> None:
         """Say what the joints can do.
 
         A measured position farther from what is expected than some of it is gated: 1.5 times the
@@ -299,11 +311,18 @@ class StateObserver:
 
         Parameters
         ----------
-        speed : ndarray, shape (n,)
+        speed : array-like, shape (n,)
             Largest speeds of the links [rad/s] or [m/s]; infinite ones gate nothing.
-        torque : ndarray, shape (m,)
+        torque : array-like, shape (m,)
             Largest torques of the motors [N m] or [N].
+
+        Raises
+        ------
+        ControlError
+            If they are not numbers from zero on, for each joint and motor.
         """
+        speed = per_joint('speed', speed, self.model.n_joints, np.inf, zero=True)
+        torque = per_joint('torque', torque, self.actuators.n_motors, np.inf, zero=True)
         t, T = self.transmission, self.sample_period
         links, wider = (
             np.maximum(most * speed, _LEAST_REACH / T)

@@ -620,20 +620,25 @@ class ObserverController(Law):
         """
         self._run(step.BEGIN)
 
-    def at_rest(self, position: Array) -> Array:
+    def at_rest(self, position: ArrayLike) -> Array:
         """What is wanted of a robot that rests; see `evaluate`.
 
         Parameters
         ----------
-        position : ndarray, shape (n,)
+        position : array-like, shape (n,)
             Of the links [rad] or [m].
 
         Returns
         -------
         ndarray, shape (orders, n)
+
+        Raises
+        ------
+        MotionError
+            If the position has another shape or is not finite.
         """
         desired = np.zeros((self.orders, self.model.n_joints))
-        desired[0] = position
+        fill(desired[0], 'position', position)
         return desired
 
     @property

@@ -171,7 +171,11 @@ def fill(
 
 
 def per_joint(
-    name: str, values: ArrayLike, n: int, highest: float = np.finfo(float).max
+    name: str,
+    values: ArrayLike,
+    n: int,
+    highest: float = np.finfo(float).max,
+    zero: bool = False,
 ) -> Array:
     """Positive values of n joints, from one for all or one each.
 
@@ -183,6 +187,8 @@ def per_joint(
     n : int
     highest : float
         Largest one that is taken, by default the largest finite number.
+    zero : bool
+        Whether zero is taken, too.
 
     Returns
     -------
@@ -198,10 +204,9 @@ def per_joint(
         array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)))
     except (TypeError, ValueError):
         array = np.full(n, np.nan)
-    if not np.all((array > 0.0) & (array <= highest)):
+    if not np.all(((array >= 0.0) if zero else (array > 0.0)) & (array <= highest)):
+        kind = 'numbers from 0 on' if zero else 'positive numbers'
         most = f' up to {highest:g}' if highest < np.finfo(float).max else ''
-        raise ControlError(
-            f'{name} is {values!r}, expected one or {n} positive numbers{most}.'
-        )
+        raise ControlError(f'{name} is {values!r}, expected one or {n} {kind}{most}.')
     array.flags.writeable = False
     return array

@@ -12,6 +12,7 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import check_choice
 from hodyn_ros.dynamics.formulations import FORMULATIONS, spatial
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_on_bodies
 from hodyn_ros.engine.engine import HIGHEST_ORDER, Engine, engine_of, quick
@@ -384,10 +385,7 @@ def _computation(
     elif algorithm == formulation:
         _check_order(algorithm, FORMULATIONS[algorithm].highest_order, order)
     elif algorithm != 'auto':
-        raise HodynError(
-            f'The algorithm {algorithm!r} is unknown; choose one of auto, '
-            f'{", ".join((*FORMULATIONS, *ENGINE))}.'
-        )
+        check_choice('algorithm', algorithm, ('auto', *FORMULATIONS, *ENGINE), HodynError)
     if algorithm == formulation or order > HIGHEST_ORDER:
         return _Computation(model, formulation)
     single = single and model.closure is None

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +15,7 @@ from hodyn_ros.errors import FileError
 from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME, WORDS, FileQuantity, Word
 from hodyn_ros.files.samples import SOURCES, Samples, first_known
 from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -428,9 +427,9 @@ def _refuse_without_motion(
     titles = [column.title for column in columns]
     if TIME not in titles:
         raise FileError(
-            f"{name}: there is no column 'time' [s]; the columns are {listed(titles)}."
-            + _suggestion(titles)
-            + " Lines before the titles of a CSV rename them: '# column THEIRS: time', '# column "
+            f"{name}: there is no column 'time' [s]; the columns are "
+            f'{listed(_with_hint(titles))}.{_numbers_only(titles)}'
+            " Lines before the titles of a CSV rename them: '# column THEIRS: time', '# column "
             "THEIRS: JOINT.position'."
         )
     if not joints:
@@ -463,13 +462,21 @@ def _refuse_misfits(columns: Sequence[_Column], joints: Sequence[str], name: str
         )
 
 
-def _suggestion(titles: Sequence[str]) -> str:
-    """End of the message about times that are missing: what may be meant instead, or nothing."""
+def _with_hint(titles: Sequence[str]) -> list[str]:
+    """Titles; the one that may stand for the times asks whether it does."""
+    close = [title for title in titles if did_you_mean(title, (TIME,))]
+    close += [title for title in titles if _LIKE_TIME.fullmatch(title)]
+    return [
+        title + did_you_mean(title, (TIME,), 0.0) if title in close[:1] else title
+        for title in titles
+    ]
+
+
+def _numbers_only(titles: Sequence[str]) -> str:
+    """Sentence on titles that are numbers; empty for others."""
     if titles and all(re.fullmatch(r'[-+.\deE]*\d[-+.\deE]*', title) for title in titles):
         return ' These are numbers: the line with the names of the columns is missing.'
-    close = get_close_matches(TIME, titles, n=1)
-    close += [title for title in titles if _LIKE_TIME.fullmatch(title)][:1]
-    return f' Did you mean {close[0]!r} to be {TIME!r}?' if close else ''
+    return ''
 
 
 def _rows_of(

@@ -21,7 +21,7 @@ from hodyn_ros.files.samples import Samples
 from hodyn_ros.files.tables import CSV, NPZ, PARQUET
 from hodyn_ros.files.yaml_files import YamlFormat
 from hodyn_ros.interrupts import cleaned_up
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 
 PathLike = Union[str, 'os.PathLike[str]']
 Item = TypeVar('Item')
@@ -65,8 +65,8 @@ def format_of(path: Path, is_folder: bool, others: str) -> Format:
     if is_folder or suffix in SUFFIXES:
         return _BY_SUFFIX[suffix]
     raise FileError(
-        f'{path}: the suffix {suffix!r} is unknown, expected one of {listed(SUFFIXES)}, or '
-        f'{others}.'
+        f'{path}: the suffix {suffix!r} is unknown{did_you_mean(suffix, SUFFIXES)}, expected one '
+        f'of {listed(SUFFIXES)}, or {others}.'
     )
 
 

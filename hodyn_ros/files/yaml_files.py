@@ -17,6 +17,7 @@ import yaml
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.samples import POINT_FIELDS, Samples, waypoint_samples
+from hodyn_ros.names import did_you_mean
 
 _LARGEST_FILE = 200_000_000  # bytes; the parser needs a hundred times as many
 _MOST_REPEATED = 100_000  # entries
@@ -239,7 +240,8 @@ def _point(point: Any, where: str) -> tuple[float, list[list[float]]]:
         raise FileError(f"{where} is {_short(point)}, expected 'positions' and so on.")
     if unknown := sorted(map(str, set(point) - set(_KEYS))):
         raise FileError(
-            f'{where} has the unknown key {unknown[0]!r}; expected {", ".join(_KEYS)}.'
+            f'{where} has the unknown key {unknown[0]!r}{did_you_mean(unknown[0], _KEYS)}; '
+            f'expected {", ".join(_KEYS)}.'
         )
     if not point.get('positions'):
         raise FileError(f"{where} has no 'positions'.")

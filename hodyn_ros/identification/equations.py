@@ -32,7 +32,7 @@ from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.kinematics.closed_loops import within_reach
 from hodyn_ros.model.friction import Coulomb, JointFriction
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import GROUPS, SPRING, listed
+from hodyn_ros.names import GROUPS, SPRING, did_you_mean, listed
 from hodyn_ros.typing import Array
 
 Places = NDArray[np.intp]
@@ -277,7 +277,8 @@ class Equations:
         """
         if unknown := [group for group in groups if group not in GROUPS]:
             raise IdentificationError(
-                f'{listed(unknown)} cannot be estimated, expected some of {listed(GROUPS)}.'
+                f'{listed(group + did_you_mean(group, GROUPS) for group in unknown)} cannot be '
+                f'estimated, expected some of {listed(GROUPS)}.'
             )
         if not set(groups).isdisjoint(SPRING) and not self.elastic.any():
             raise IdentificationError(

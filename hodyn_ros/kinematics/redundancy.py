@@ -27,7 +27,7 @@ from hodyn_ros.kinematics.jacobian import pose_and_jacobian
 from hodyn_ros.lie import Jet, jets
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.mechanism import Mechanism
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.typing import Array
 
 TASK_ROWS = ('rx', 'ry', 'rz', 'x', 'y', 'z')
@@ -240,8 +240,9 @@ class TaskSystem(NamedTuple):
             for name, value in joint_task.coefficients.items():
                 if name not in model.joint_names:
                     raise JointNameError(
-                        f'Joint task on {name!r}, which is no independent joint of the model; '
-                        f'these are {listed(model.joint_names)}.'
+                        f'Joint task on {name!r}{did_you_mean(name, model.joint_names)}, which is '
+                        'no independent joint of the model; these are '
+                        f'{listed(model.joint_names)}.'
                     )
                 row[model.joint_names.index(name)] = value
         A = A * joint_scale

@@ -17,12 +17,13 @@ from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import jets
 from hodyn_ros.lie.jets import Jet
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.typing import Array
 
 
@@ -41,12 +42,12 @@ class FrictionLaw(ABC):
     """
 
     @abstractmethod
-    def effort(self, velocity: Array) -> Array:
+    def effort(self, velocity: ArrayLike) -> Array:
         """Friction effort and its time derivatives.
 
         Parameters
         ----------
-        velocity : ndarray, shape (..., K)
+        velocity : array-like, shape (..., K)
             Entry k is the k-th time derivative of the joint velocity [rad/s^(k+1)] or
             [m/s^(k+1)].
 
@@ -82,7 +83,7 @@ class _NumberedLaw(FrictionLaw):
             velocity; a smoothing is zero in all of them or in none.
         """
 
-    def effort(self, velocity: Array) -> Array:
+    def effort(self, velocity: ArrayLike) -> Array:
         """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
         return _efforts(self.formula, velocity, self.parameters)
 
@@ -282,11 +283,25 @@ def _direction(velocity: Jet, smoothing: Any) -> Any:
     return jets.tanh((1.0 / smoothing) * velocity)
 
 
+def _series(velocity: ArrayLike) -> Array:
+    """Velocity and its time derivatives (..., K) as an array; a `ModelError` if it is none."""
+    try:
+        series = np.asarray(velocity, dtype=np.float64)
+    except (TypeError, ValueError):
+        series = np.array(0.0)
+    if not series.shape:
+        raise ModelError(
+            f'velocity is {velocity!r}, expected its series, shape (..., K), with its time '
+            'derivatives along the last axis.'
+        )
+    return series
+
+
 def _efforts(
-    formula: Callable[..., Any], velocity: Array, parameters: Sequence[Any]
+    formula: Callable[..., Any], velocity: ArrayLike, parameters: Sequence[Any]
 ) -> Array:
     """Efforts (..., K) of a formula, of velocities of this shape."""
-    velocity = np.asarray(velocity, dtype=np.float64)
+    velocity = _series(velocity)
     effort = np.empty_like(velocity)
     # Overflow leaves functions where they are flat.
     with np.errstate(over='ignore', invalid='ignore'):
@@ -308,9 +323,9 @@ class Sum(FrictionLaw):
 
     laws: tuple[FrictionLaw, ...]
 
-    def effort(self, velocity: Array) -> Array:
+    def effort(self, velocity: ArrayLike) -> Array:
         """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
-        velocity = np.asarray(velocity, dtype=np.float64)
+        velocity = _series(velocity)
         return sum((law.effort(velocity) for law in self.laws), np.zeros_like(velocity))
 
 
@@ -474,9 +489,8 @@ def law_from_table(
 
     known = dict.fromkeys(key for keys in LAWS.values() for key in keys)
     if unknown := [key for key in table if key not in known]:
-        raise ModelError(
-            f'{owner} has {listed(unknown)}, expected keys among {named(known)}.'
-        )
+        given = listed(f'{key}{did_you_mean(key, known)}' for key in unknown)
+        raise ModelError(f'{owner} has {given}, expected keys among {named(known)}.')
     values = {key: value for key, value in table.items() if value != math.inf}
     terms: list[FrictionLaw] = []
     used: set[str] = set()

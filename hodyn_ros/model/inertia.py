@@ -173,7 +173,15 @@ def remarks_on_inertia(owner: str, M_body: Array) -> list[str]:
         return [getattr(error, 'remark', f'{error} It is used as given.')]
 
 
-def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> list[str]:
+_AS_GIVEN = (
+    'allow_impossible_inertia (hodyn: --config allow_impossible_inertia:=true) uses it as '
+    'given.'
+)
+
+
+def check_inertia(
+    owner: str, mass: float, com: Array, inertia_com: Array, advice: str = _AS_GIVEN
+) -> list[str]:
     """Remarks on a doubtful inertia; one that no body can have is refused.
 
     Parameters
@@ -186,6 +194,8 @@ def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> li
         [m]
     inertia_com : ndarray, shape (3, 3)
         Symmetric, about the centre of mass [kg m^2].
+    advice : str
+        End of the message on an impossible tensor: what to do if it is meant.
 
     Returns
     -------
@@ -215,9 +225,7 @@ def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> li
             f'{values} kg m^2)'
         )
         raise ModelError(
-            f'{fault}; check the signs and the order ixx ixy ixz iyy iyz izz. '
-            'allow_impossible_inertia (hodyn: --config allow_impossible_inertia:=true) uses it as '
-            'given.',
+            f'{fault}; check the signs and the order ixx ixy ixz iyy iyz izz. {advice}',
             remark=f'{fault}; it is used as given. Inverse dynamics is right for these numbers, '
             'but no robot has them: the mass matrix and the kinetic energy may be negative.',
         )
@@ -231,7 +239,9 @@ def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> li
     return warnings
 
 
-def checked_inertia(owner: str, given: GivenInertia) -> tuple[Array, list[str]]:
+def checked_inertia(
+    owner: str, given: GivenInertia, advice: str = _AS_GIVEN
+) -> tuple[Array, list[str]]:
     """Validated inertia matrix, with remarks if it is doubtful.
 
     A 6x6 matrix is about the origin of the body frame and in its axes; None is a massless body.
@@ -241,6 +251,8 @@ def checked_inertia(owner: str, given: GivenInertia) -> tuple[Array, list[str]]:
     owner : str
         Begins messages and remarks.
     given : Inertia, (mass, com, inertia_com), array-like of shape (6, 6), or None
+    advice : str
+        As of `check_inertia`.
 
     Returns
     -------
@@ -281,7 +293,8 @@ def checked_inertia(owner: str, given: GivenInertia) -> tuple[Array, list[str]]:
             f'{owner}: the inertia is {given!r}, expected (mass, com, inertia_com) or a 6x6 '
             'matrix.'
         ) from error
-    return M_body, check_inertia(owner, mass, np.asarray(com), np.asarray(inertia_com))
+    parts = np.asarray(com), np.asarray(inertia_com)
+    return M_body, check_inertia(owner, mass, *parts, advice)
 
 
 def inertia_parts(owner: str, M_body: Array) -> Inertia:

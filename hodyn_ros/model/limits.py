@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -74,11 +74,51 @@ class Limits(NamedTuple):
 L = TypeVar('L', bound=NamedTuple)
 
 
-class MotionLimits(NamedTuple):
+class _Columns(NamedTuple):
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    effort: Array
+    effort_dot: Array
+    effort_ddot: Array
+    deceleration_limit: Array
+    velocity_offset: Array
+    follower_factors: Mapping[str, float] = {}
+
+
+class MotionLimits(_Columns):
     """Limits of the n joints in model order, each of shape (n,); infinite where there is none.
 
     A description holds all but efforts' derivatives, and before URDF 1.2 neither acceleration nor
-    jerk.
+    jerk. A `ModelError` is raised for columns that are no numbers or not of one shape.
+
+    Attributes
+    ----------
+    lower, upper : ndarray
+        Lowest and highest position [rad] or [m].
+    velocity : ndarray
+        Highest speed [rad/s] or [m/s].
+    acceleration : ndarray
+        [rad/s^2] or [m/s^2]
+    jerk : ndarray
+        [rad/s^3] or [m/s^3]
+    effort : ndarray
+        Highest absolute torque [N m] or force [N].
+    effort_dot : ndarray
+        [N m/s] or [N/s]
+    effort_ddot : ndarray
+        [N m/s^2] or [N/s^2]
+    deceleration_limit : ndarray
+        Of limits of the velocity that fall towards those of the position, see `velocity_range`
+        [rad/s^2] or [m/s^2].
+    velocity_offset : ndarray
+        Of the same limits [rad/s] or [m/s]; of no importance where `deceleration_limit` is
+        infinite.
+    follower_factors : mapping of str to float
+        Factors, by the quantity, of the limits that a description gives to joints that move with
+        these ones; see `scaled_limits`.
 
     Examples
     --------
@@ -86,35 +126,64 @@ class MotionLimits(NamedTuple):
     >>> limits = RobotModel.from_urdf('two_link').limits
     >>> limits.velocity, limits.effort_dot
     (array([6., 6.]), array([inf, inf]))
-    >>> limits._replace(velocity=0.5 * limits.velocity).velocity
+    >>> limits._replace(velocity=0.5 * limits.velocity, jerk=[900.0, 900.0]).velocity
     array([3., 3.])
     """
 
-    lower: Array
-    """Lowest position [rad] or [m]."""
-    upper: Array
-    """Highest position [rad] or [m]."""
-    velocity: Array
-    """Highest speed [rad/s] or [m/s]."""
-    acceleration: Array
-    """[rad/s^2] or [m/s^2]"""
-    jerk: Array
-    """[rad/s^3] or [m/s^3]"""
-    effort: Array
-    """Highest absolute torque [N m] or force [N]."""
-    effort_dot: Array
-    """[N m/s] or [N/s]"""
-    effort_ddot: Array
-    """[N m/s^2] or [N/s^2]"""
-    deceleration_limit: Array
-    """Of limits of the velocity that fall towards those of the position, see `velocity_range`
-    [rad/s^2] or [m/s^2]."""
-    velocity_offset: Array
-    """Of the same limits [rad/s] or [m/s]; of no importance where `deceleration_limit` is
-    infinite."""
-    follower_factors: Mapping[str, float] = {}
-    """Factors, by the quantity, of the limits that a description gives to joints that move with
-    these ones; see `scaled_limits`."""
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        velocity: ArrayLike,
+        acceleration: ArrayLike,
+        jerk: ArrayLike,
+        effort: ArrayLike,
+        effort_dot: ArrayLike,
+        effort_ddot: ArrayLike,
+        deceleration_limit: ArrayLike,
+        velocity_offset: ArrayLike,
+        follower_factors: Mapping[str, float] | None = None,
+    ) -> MotionLimits:
+        """Make arrays of the columns; see the class."""
+        of_joints = (
+            lower,
+            upper,
+            velocity,
+            acceleration,
+            jerk,
+            effort,
+            effort_dot,
+            effort_ddot,
+        )
+        given = *of_joints, deceleration_limit, velocity_offset
+        columns = [_column(*pair) for pair in zip(cls._fields, given)]
+        for name, column in zip(cls._fields, columns):
+            if column.shape != columns[0].shape:
+                raise ModelError(
+                    f'The limits {name} have the shape {column.shape}, those of lower '
+                    f'{columns[0].shape}; expected a number for each joint, (n,).'
+                )
+        return tuple.__new__(cls, (*columns, follower_factors or {}))
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> MotionLimits:  # type: ignore[override]
+        """Make limits of columns, also for `_replace`."""
+        return cls(*iterable)
+
+
+def _column(name: str, given: ArrayLike) -> Array:
+    """Array of one limit of all joints."""
+    try:
+        column = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        column = np.array(np.nan)
+    if np.isnan(column).any():
+        raise ModelError(
+            f'The limits {name} are {given!r}, expected numbers, infinite where there is no limit.'
+        )
+    return column
 
 
 MAGNITUDES = MotionLimits._fields[2:-3]

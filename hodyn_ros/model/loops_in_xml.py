@@ -38,11 +38,13 @@ from hodyn_ros.model.elements import (
     text_of,
 )
 from hodyn_ros.model.loops import Coupling, Loop
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.typing import Array
 
 GivenLoops = Sequence[Loop | Coupling] | str | os.PathLike[str]
-"""Loops to be closed, or the path or text of a file beside a URDF that states some."""
+"""Loops to be closed, path or text of a file beside a URDF that states some, or `LEFT_OPEN`."""
+LEFT_OPEN = 'open'
+"""Instead of loops: those of the description are left open."""
 
 ENDS = 'predecessor', 'successor'
 """Of loops and couplings in URDF+."""
@@ -316,9 +318,10 @@ def given_loops(
     Parameters
     ----------
     given : sequence of Loop or Coupling, str, path-like or None
-        A text or a file has `closed_loop`, pairs of links, or of joints in place of those behind
-        them, that are held together, `type`, for each pair 3d (a point) or 6d (all), and
-        `name_mot`, a part of the names of joints with motors or a list of these names.
+        'open' leaves all loops open, as an empty sequence does. A text or a file has
+        `closed_loop`, pairs of links, or of joints in place of those behind them, that are held
+        together, `type`, for each pair 3d (a point) or 6d (all), and `name_mot`, a part of the
+        names of joints with motors or a list of these names.
     description : RobotDescription
         What the loops belong to.
 
@@ -332,8 +335,10 @@ def given_loops(
     ModelError
         If the file cannot be read or says what is not supported.
     """
-    if given is None or (isinstance(given, Sequence) and not isinstance(given, str)):
-        return list(given or ()), None
+    if given is None or given == LEFT_OPEN:
+        return [], None
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return list(given), None
     if not isinstance(given, (str, os.PathLike)):
         raise ModelError(
             f'The loops are {given!r}, expected some of Loop and Coupling, or a file or text.'
@@ -346,6 +351,29 @@ def given_loops(
         names = [joint.name for joint in moving if joint.type in MOVING_JOINT_TYPES]
         motors = [name for name in names if motors in name]
     return loops, motors
+
+
+def remarks_on_open(joint_names: Sequence[str], description: RobotDescription) -> list[str]:
+    """Remarks on loops of a description that its model leaves open.
+
+    Parameters
+    ----------
+    joint_names : sequence of str
+        Of the model.
+    description : RobotDescription
+    """
+    stated = description.independent
+    if description.loops:
+        return [
+            f'{len(description.loops)} loops or couplings of the description are left open, as '
+            'asked for: efforts are those of the tree without them.'
+        ]
+    if not stated or {*joint_names} <= {*stated}:
+        return []
+    return [
+        f'The description states that {listed(stated, 3)} are independent joints, but not how '
+        'others depend on them: all are independent.'
+    ]
 
 
 def _of_side_file(
@@ -378,6 +406,12 @@ def _side_file(given: str | os.PathLike[str]) -> Mapping[str, Any]:
     try:
         text = given if is_text else Path(given).expanduser().read_text(encoding='utf-8')
         contents = yaml.safe_load(str(text))
+    except FileNotFoundError:
+        hint = did_you_mean(given, (LEFT_OPEN,))
+        raise ModelError(
+            f'The loops are {str(given)!r}{hint}, expected a YAML file that exists, its text with '
+            f'closed_loop, or {LEFT_OPEN!r}.'
+        ) from None
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ModelError(f'The loops cannot be read: {error}') from error
     if not isinstance(contents, dict) or not isinstance(contents.get('closed_loop'), list):

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from dataclasses import fields as fields_of
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import finite_array
 from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import FrictionLaw
@@ -185,8 +183,6 @@ class Mechanism:
     >>> model = RobotModel.from_urdf('two_link')
     >>> model.joint_names, model.parent.tolist(), list(model.links)
     (('shoulder', 'elbow'), [-1, 0], ['base', 'upper_arm', 'forearm', 'tool'])
-    >>> model.changed(gravity=(0.0, 0.0, -1.62)).gravity
-    array([ 0.  ,  0.  , -1.62])
     """
 
     name: str
@@ -299,34 +295,14 @@ class Mechanism:
             closure=closure,
         )
 
-    def changed(self: AnyMechanism, **fields: Any) -> AnyMechanism:
-        """Return the same robot with other attributes, except those of its joints.
+    def with_fields(self: AnyMechanism, **fields: Any) -> AnyMechanism:
+        """Return the same robot with other attributes, which are not checked.
 
-        Raises
-        ------
-        ModelError
-            If there is no such attribute, gravity is not three finite numbers, an armature is
-            negative, friction is not made of laws, or limits are not `MotionLimits`.
+        Parameters
+        ----------
+        **fields
+            Attributes of the tree; arrays are kept, read-only from then on.
         """
-        for name, value in fields.items():
-            if name not in _CHANGEABLE:
-                raise ModelError(
-                    f'{name} of a robot cannot be changed{did_you_mean(name, _CHANGEABLE)}, '
-                    f'expected one of {listed(_CHANGEABLE)}.'
-                )
-            present = getattr(self.tree, name)
-            if isinstance(present, np.ndarray):
-                _check_change(name, value)
-                fields[name] = np.array(value, dtype=present.dtype)
-            elif name == 'limits' and not isinstance(value, MotionLimits):
-                raise ModelError(f'limits is {value!r}, expected MotionLimits.')
-            elif name == 'friction' and not (
-                isinstance(value, Mapping)
-                and all(isinstance(law, FrictionLaw) for law in value.values())
-            ):
-                raise ModelError(
-                    f'friction is {value!r}, expected friction laws by the names of joints.'
-                )
         if self.closure is None:
             return replace(self, **fields)
         tree = replace(self.tree, **fields)
@@ -342,12 +318,12 @@ class Mechanism:
         """
         return self.M_body[PARAMETERS].ravel()
 
-    def _moving_joint(self, name: str) -> int:
+    def moving_joint(self, name: str) -> int:
         """Index of the body that a joint moves; a `ModelError` says which joints there are."""
         if name not in self.body_names:
             raise ModelError(
-                f'The model has no moving joint {name!r}; its joints are '
-                f'{listed(self.body_names)}.'
+                f'The model has no moving joint {name!r}{did_you_mean(name, self.body_names)}; '
+                f'its joints are {listed(self.body_names)}.'
             )
         return self.body_names.index(name)
 
@@ -383,7 +359,8 @@ class Mechanism:
             return self.links[name]
         except KeyError:
             raise ModelError(
-                f'The model has no link {name!r}; its links are {listed(self.links)}.'
+                f'The model has no link {name!r}{did_you_mean(name, self.links)}; its links are '
+                f'{listed(self.links)}.'
             ) from None
 
     def bodies_to(self, link: str) -> list[int]:
@@ -407,25 +384,3 @@ class Mechanism:
                 f'The joint names are {names!r}, expected a sequence of names.'
             )
         return np.array(joint_order(names, self.joint_names), dtype=np.intp)
-
-
-# Attributes that `Mechanism.changed` takes: not those that name or count the independent joints.
-_CHANGEABLE = tuple(
-    item.name
-    for item in fields_of(Mechanism)
-    if item.init and item.name not in ('joint_names', 'joint_types', 'closure')
-)
-
-
-def _check_change(name: str, value: Any) -> None:
-    """Reject gravity and armatures that no robot has; see `Mechanism.changed`."""
-    if name not in ('gravity', 'armature'):
-        return
-    array = finite_array(name, value, ModelError)
-    if name == 'gravity' and array.shape != (3,):
-        raise ModelError(f'gravity is {value!r}, expected three numbers [m/s^2].')
-    if name == 'armature' and (array.ndim != 1 or (array < 0.0).any()):
-        raise ModelError(
-            f'armature is {value!r}, expected a number from 0 on for each body, see '
-            '`with_armature`.'
-        )

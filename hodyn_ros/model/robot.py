@@ -37,12 +37,14 @@ from hodyn_ros.model.inertia import (
 )
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Coupling, Loop
-from hodyn_ros.model.loops_in_xml import GivenLoops, given_loops
+from hodyn_ros.model.loops_in_xml import GivenLoops, given_loops, remarks_on_open
 from hodyn_ros.model.mechanism import BASE as BASE
 from hodyn_ros.model.mechanism import LinkFrame, Mechanism
 from hodyn_ros.model.screws import (
     GivenRow,
     body_fixed_from_spatial,
+    checked_changes,
+    checked_gravity,
     checked_poses,
     checked_screws,
     dh_screws,
@@ -165,7 +167,8 @@ class RobotModel(Mechanism):
             time scaling) may then fail.
         loops : sequence of Loop or Coupling, str or path-like, optional
             More loops than the description has, or a YAML file (or its text) that has them as
-            closed_loop, type and name_mot. An empty sequence leaves all of them open.
+            closed_loop, type and name_mot. ``'open'`` leaves all of them open, as an empty
+            sequence does.
         independent : sequence of str, optional
         start : mapping of str to float, optional
             As in `with_loops`, by default what the description says.
@@ -318,10 +321,7 @@ class RobotModel(Mechanism):
         ModelError
             If the description or the gravity cannot be used.
         """
-        gravity = description.gravity if gravity is None else gravity
-        vector = finite_array('gravity', gravity, ModelError)
-        if vector.shape != (3,):
-            raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
+        vector = checked_gravity(description.gravity if gravity is None else gravity)
         with naming_file(description.provenance.file):
             tip_link = tip_link or description.tip_link
             ends = base_link, tip_link
@@ -581,7 +581,7 @@ class RobotModel(Mechanism):
         _warn(remarks)
         before, now = self._remarks(self.M_body), self._remarks(M_body)
         kept = (remark for remark in self.warnings if remark not in before or remark in now)
-        return self.changed(
+        return self.with_fields(
             M_body=M_body,
             warnings=tuple(dict.fromkeys((*kept, *remarks))),
             provenance=self.provenance.changed(change),
@@ -596,6 +596,29 @@ class RobotModel(Mechanism):
         for name, M in zip(self.body_names, M_body):
             remarks += remarks_on_inertia(f'The body behind joint {name!r}', M)
         return remarks
+
+    def changed(self, **fields: Any) -> RobotModel:
+        """Return the same robot with other attributes, as `Mechanism` has them.
+
+        Parameters
+        ----------
+        **fields
+            Arrays of the same shape, `limits`, friction laws by joints, `follower_limits`,
+            `tip_link`, `name`, `links`, `warnings` or `provenance`; of a robot with closed loops,
+            those of its tree.
+
+        Raises
+        ------
+        ModelError
+            If there is no such attribute, or no robot can have it.
+
+        Examples
+        --------
+        >>> from hodyn_ros import RobotModel
+        >>> RobotModel.from_urdf('two_link').changed(gravity=(0.0, 0.0, -1.62)).gravity
+        array([ 0.  ,  0.  , -1.62])
+        """
+        return self.with_fields(**checked_changes(self.tree, fields))
 
     def with_friction(self, laws: Mapping[str, FrictionLaw | None]) -> RobotModel:
         """Return the same robot with friction in some of its joints.
@@ -619,18 +642,10 @@ class RobotModel(Mechanism):
             raise ModelError(
                 f'The friction laws are {laws!r}, expected a mapping of joint names to laws.'
             )
-        friction = dict(self.friction)
-        for name, law in laws.items():
-            self._moving_joint(name)
-            if law is None:
-                friction.pop(name, None)
-            elif isinstance(law, FrictionLaw):
-                friction[name] = law
-            else:
-                raise ModelError(
-                    f'The friction of joint {name!r} is {law!r}, expected a friction law such as '
-                    'Viscous(0.1) + Coulomb(0.5), or None.'
-                )
+        for name in laws:
+            self.moving_joint(name)
+        both = {**self.friction, **laws}
+        friction = {name: law for name, law in both.items() if law is not None}
         changes = (f'friction of {listed(laws)}',) if laws else ()
         provenance = self.provenance.changed(*changes)
         return self.changed(friction=friction, provenance=provenance)
@@ -659,11 +674,11 @@ class RobotModel(Mechanism):
             )
         values = self.armature.copy()
         for name, value in armature.items():
-            index = self._moving_joint(name)
+            index = self.moving_joint(name)
             values[index] = checked_armature(name, value)
         changes = (f'armature of {listed(armature)}',) if armature else ()
         provenance = self.provenance.changed(*changes)
-        return self.changed(armature=values, provenance=provenance)
+        return self.with_fields(armature=values, provenance=provenance)
 
     def with_rotors(self, rotors: Sequence[Rotor]) -> RobotModel:
         """Return the same robot with rotors that are bodies, named <joint>_rotor.
@@ -694,7 +709,7 @@ class RobotModel(Mechanism):
 
     def _with_rotor(self, rotor: Rotor) -> RobotModel:
         tree = self.tree
-        i, name = tree._moving_joint(rotor.joint), f'{rotor.joint}_rotor'
+        i, name = tree.moving_joint(rotor.joint), f'{rotor.joint}_rotor'
         what = f'The rotor of joint {rotor.joint!r}'
         if name in tree.body_names or name in tree.links:
             raise ModelError(f'{what}: there is a joint or link {name!r} already.')
@@ -724,7 +739,7 @@ class RobotModel(Mechanism):
         carrier = M_base if body == BASE else own['M_body'][body]
         carrier -= spin * rotor.is_in_carrier
         own['armature'][i] = 0.0
-        return self.changed(
+        return self.with_fields(
             **{key: np.concatenate([own[key], [new]]) for key, new in of_rotor.items()},
             M_base=M_base,
             body_names=(*tree.body_names, name),
@@ -751,10 +766,10 @@ def _with_described_loops(
     found = (*description.loops, *added)
     if given is not None and found:
         changes = 'other loops' if added else 'loops left open'
-        tree = tree.changed(provenance=tree.provenance.changed(changes))
+        tree = tree.with_fields(provenance=tree.provenance.changed(changes))
     if not found or (given is not None and not added):
-        remarks = _remarks_on_open(tree, description)
-        return tree.changed(warnings=(*tree.warnings, *remarks))
+        remarks = remarks_on_open(tree.joint_names, description)
+        return tree.with_fields(warnings=(*tree.warnings, *remarks))
     known = [name for name in description.independent if name in tree.joint_names]
     start = {key: x for key, x in description.start.items() if key in tree.joint_names} | {
         **start
@@ -778,22 +793,6 @@ def _closed(
         return tree.with_loops(loops, independent, start)
     except ModelError as error:
         raise ModelError(
-            f'{error} With loops=() the tree alone is read; hodyn has --config loops:=open for '
-            'that, nodes the parameter loops with the value open.'
+            f"{error} With loops='open' the tree alone is read; hodyn has --config loops:=open "
+            'for that, nodes the parameter loops with the value open.'
         ) from error
-
-
-def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[str]:
-    """Remarks on loops of a description that its model leaves open."""
-    stated = description.independent
-    if description.loops:
-        return [
-            f'{len(description.loops)} loops or couplings of the description are left open, as '
-            'asked for: efforts are those of the tree without them.'
-        ]
-    if not stated or {*tree.joint_names} <= {*stated}:
-        return []
-    return [
-        f'The description states that {listed(stated, 3)} are independent joints, but not how '
-        'others depend on them: all are independent.'
-    ]

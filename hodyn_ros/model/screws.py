@@ -14,8 +14,8 @@ is (a, -d sin(alpha), d cos(alpha)).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,9 +24,12 @@ from hodyn_ros.checks import check_choice, exact_poses, finite_array, first_not_
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.assembly import EARTH, Joint, Link, RobotDescription
+from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import GivenInertia, checked_inertia
-from hodyn_ros.model.limits import Limits
-from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.limits import Limits, MotionLimits
+from hodyn_ros.model.mechanism import BASE, Mechanism
+from hodyn_ros.model.provenance import Provenance
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.typing import Array
 
 T = TypeVar('T')
@@ -119,6 +122,154 @@ def checked_poses(what: str, poses: ArrayLike, n: int) -> Array:
             f'{what} has shape {C.shape}, expected {(n, 4, 4)}: one pose for each body.'
         )
     return exact_poses(what, C, ModelError)
+
+
+def checked_gravity(gravity: ArrayLike) -> Array:
+    """Gravitational acceleration (3,), a copy; what is none is refused with a `ModelError`."""
+    vector = finite_array('gravity', gravity, ModelError)
+    if vector.shape != (3,):
+        raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
+    return vector
+
+
+def checked_changes(tree: Mechanism, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes that a robot gets in place of its own; see `RobotModel.changed`.
+
+    Parameters
+    ----------
+    tree : Mechanism
+        The robot without closed loops.
+    fields : mapping of str to object
+
+    Returns
+    -------
+    dict of str to object
+
+    Raises
+    ------
+    ModelError
+        If there is no such attribute, or no robot can have it.
+    """
+    found = {}
+    for name, value in fields.items():
+        if name not in _CHANGES:
+            raise ModelError(
+                f'{name} of a robot cannot be changed{did_you_mean(name, _CHANGES)}, expected one '
+                f'of {listed(_CHANGES)}.'
+            )
+        found[name] = _CHANGES[name](tree, name, value)
+    return found
+
+
+def _of_type(kind: type, expected: str) -> _Check:
+    """Check of the type of an attribute."""
+
+    def checked(tree: Mechanism, name: str, value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise ModelError(f'{name} is {value!r}, expected {expected}.')
+        return value
+
+    return checked
+
+
+def _changed_limits(tree: Mechanism, name: str, value: Any) -> MotionLimits:
+    """Limits of all joints, each of which contradicts itself in nothing."""
+    if not isinstance(value, MotionLimits):
+        raise ModelError(f'{name} is {value!r}, expected MotionLimits.')
+    if value.lower.shape != (tree.n_joints,):
+        raise ModelError(
+            f'{name} has columns of the shape {value.lower.shape}, expected ({tree.n_joints},), '
+            f'for {listed(tree.joint_names)}.'
+        )
+    for j, joint in enumerate(tree.joint_names):
+        own = Limits(*(float(getattr(value, what)[j]) for what in Limits._fields))
+        own.check(f'Joint {joint!r}')
+    return value
+
+
+def _changed_friction(tree: Mechanism, name: str, value: Any) -> Mapping[str, FrictionLaw]:
+    """Friction laws by joints."""
+    if not isinstance(value, Mapping):
+        raise ModelError(
+            f'{name} is {value!r}, expected friction laws by the names of joints.'
+        )
+    for joint, law in value.items():
+        tree.moving_joint(joint)
+        if not isinstance(law, FrictionLaw):
+            raise ModelError(
+                f'The friction of joint {joint!r} is {law!r}, expected one of the friction laws, '
+                'such as Viscous(0.1) + Coulomb(0.5).'
+            )
+    return value
+
+
+def _changed_tip(tree: Mechanism, name: str, value: Any) -> str | None:
+    """Link that the robot has, or none."""
+    if value is not None:
+        tree.link(value)
+    return value  # type: ignore[no-any-return]
+
+
+def _of_bodies(tree: Mechanism, name: str, value: Any) -> Array:
+    """A finite number for each body; an armature is not negative."""
+    array = finite_array(name, value, ModelError)
+    if array.shape != (tree.n_bodies,) or (name == 'armature' and (array < 0.0).any()):
+        least = ' from 0 on, see `with_armature`' if name == 'armature' else ''
+        raise ModelError(
+            f'{name} is {value!r}, expected a number for each of {tree.n_bodies} bodies{least}.'
+        )
+    return array
+
+
+def _changed_screws(tree: Mechanism, name: str, value: Any) -> Array:
+    """A joint screw for each body, of the same type as before."""
+    X = checked_screws(name, value)
+    if len(X) != tree.n_bodies:
+        raise ModelError(f'{name} has {len(X)} joint screws, expected {tree.n_bodies}.')
+    for joint, before, after in zip(tree.body_names, tree.X, X):
+        kinds = [_joint_type(screw) for screw in (before, after)]
+        if len({*kinds}) > 1:
+            raise ModelError(
+                f'{name}: joint {joint!r} is {kinds[0]}, expected the screw of such a joint; it '
+                f'is that of a {kinds[1]} one.'
+            )
+    return X
+
+
+def _changed_inertias(tree: Mechanism, name: str, value: Any) -> Array:
+    """Inertia matrices that bodies can have: of each, or of the base."""
+    owners = [f'The body behind joint {joint!r}' for joint in tree.body_names]
+    array = finite_array(name, value, ModelError)
+    shape = (6, 6) if name == 'M_base' else (tree.n_bodies, 6, 6)
+    if array.shape != shape:
+        raise ModelError(f'{name} has shape {array.shape}, expected {shape}.')
+    whom = [f'The base {tree.base_link!r}'] if name == 'M_base' else owners
+    advice = 'RobotModel.with_inertial_parameters uses it as given.'
+    for owner, M in zip(whom, array.reshape(-1, 6, 6)):
+        checked_inertia(owner, M, advice)
+    return array
+
+
+_Check = Callable[[Mechanism, str, Any], Any]
+_CHANGES: dict[str, _Check] = {
+    'name': _of_type(str, 'a text'),
+    'tip_link': _changed_tip,
+    'gravity': lambda tree, name, value: checked_gravity(value),
+    'limits': _changed_limits,
+    'links': _of_type(Mapping, 'link frames by the names of links'),
+    'warnings': _of_type(tuple, 'a tuple of texts'),
+    'multiplier': _of_bodies,
+    'offset': _of_bodies,
+    'B': lambda tree, name, value: checked_poses(name, value, tree.n_bodies),
+    'X': _changed_screws,
+    'M_body': _changed_inertias,
+    'M_base': _changed_inertias,
+    'friction': _changed_friction,
+    'armature': _of_bodies,
+    'provenance': _of_type(Provenance, 'a Provenance'),
+    'follower_limits': _of_type(Mapping, 'limits by the names of joints'),
+}
+"""Attributes that `RobotModel.changed` takes, and their checks."""
 
 
 def body_fixed_from_spatial(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hodyn_ros.errors import AmbiguousNameError, ModelError
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.resources import share_file
 
 BUNDLED: dict[str, str | None] = {
@@ -144,20 +144,17 @@ def find_robot(name: str) -> RobotSource:
 
 def _not_found(name: str) -> str:
     """Message about a name that no robot has, with similar ones."""
-    import difflib
-
     if os.path.isdir(name):
         return f'{name} is a folder, expected a URDF or xacro file, or the name of a robot.'
     if name.endswith(SUFFIXES) or (os.sep in name and ':' not in name and '\n' not in name):
         return f'There is no file {name}.'
     examples = example_names()
     names = [*BUNDLED, *examples]
-    close = difflib.get_close_matches(name.partition(':')[2] or name, names, 5)
-    hint = f' Is {" or ".join(close)} meant?' if close else ''
+    hint = did_you_mean(name.partition(':')[2] or name, names, most=5)
     return (
-        f'There is no robot {name!r}.{hint} Expected the text of a URDF, a URDF or xacro file, a '
+        f'There is no robot {name!r}{hint}; expected the text of a URDF, a URDF or xacro file, a '
         'robot of robot_descriptions or of a ROS package (package/path/robot.urdf), or one of '
-        f'{listed([*close, *(key for key in names if key not in close)])}'
+        f'{listed(names)}'
         f'{"" if examples else "; example-robot-data, which has more, is not installed"}.'
     )
 
@@ -379,17 +376,14 @@ def _run_xacro(path: Path, arguments: Mapping[str, str]) -> tuple[str, list[str]
 
 def _refuse_unknown(files: Sequence[Path], arguments: Mapping[str, str]) -> None:
     """Refuse arguments that neither a xacro file nor those that it includes ask for."""
-    import difflib
-
     texts = (file.read_text(encoding='utf-8', errors='replace') for file in files)
     found = (match for text in texts for match in _ARGUMENT.finditer(text))
     names = sorted({match[match.lastindex or 0] for match in found})
     for name in arguments:
         if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
             raise ModelError(
-                f'{files[0]} has no argument {name!r}; its arguments are {listed(names)}.'
-                + (f' Is {close[0]} meant?' if close else '')
+                f'{files[0]} has no argument {name!r}{did_you_mean(name, names)}; its arguments '
+                f'are {listed(names)}.'
             )
 
 

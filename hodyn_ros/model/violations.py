@@ -22,7 +22,7 @@ from hodyn_ros.model.limits import (
     velocity_range,
 )
 from hodyn_ros.model.mechanism import Mechanism
-from hodyn_ros.names import listed, unit_of
+from hodyn_ros.names import did_you_mean, listed, unit_of
 from hodyn_ros.typing import Array, Flags
 
 # Quantities that a URDF cannot limit, or not before version 1.2.
@@ -612,8 +612,8 @@ def motion_limits(
             what = f'limits.{joint}.{quantity}'
             if quantity not in columns:
                 raise ModelError(
-                    f'{what} is unknown; expected one of {", ".join(EXTRA_QUANTITIES)} (the other '
-                    'limits come from the URDF).'
+                    f'{what} is unknown{did_you_mean(quantity, EXTRA_QUANTITIES)}, expected one '
+                    f'of {", ".join(EXTRA_QUANTITIES)} (the other limits come from the URDF).'
                 )
             limit = checked_number(what, limit, ModelError, above=0.0, infinite=True)
             if limit < np.inf:
@@ -623,18 +623,14 @@ def motion_limits(
 
 def _no_joint(model: Mechanism, joint: str) -> str:
     """Message on limits of what is no independent joint of a model."""
-    import difflib
-
     if joint in model.tree.body_names:
         return (
             f'limits.{joint}: {joint} of {model.name} moves with other joints and has the limits '
             f'of the description alone; expected some of {listed(model.joint_names)}.'
         )
-    close = difflib.get_close_matches(joint, model.joint_names, 1)
     return (
-        f'limits.{joint}: {model.name} has no joint {joint}.'
-        + (f' Is {close[0]} meant?' if close else '')
-        + f' Its joints are {listed(model.joint_names)}.'
+        f'limits.{joint}: {model.name} has no joint {joint}'
+        f'{did_you_mean(joint, model.joint_names)}; its joints are {listed(model.joint_names)}.'
     )
 
 

@@ -162,7 +162,7 @@ class Imperfections:
         """
         names, M = model.joint_names, model.M_body.copy()
         M *= 1.0 + self.of('inertia_error', names)[model.coordinate][:, None, None]
-        model = model.changed(M_body=M)
+        model = model.with_fields(M_body=M)
         for link, mass in _by_name(self.payload).items():
             model = model.with_payload(link, mass) if link else model
         M = model.M_body.copy()
@@ -170,4 +170,4 @@ class Imperfections:
             if parent != BASE:
                 axis = model.B[i, :3, :3] @ model.X[i, :3]
                 M[parent, :3, :3] -= carried[model.coordinate[i]] * np.outer(axis, axis)
-        return model.changed(M_body=M)
+        return model.with_fields(M_body=M)

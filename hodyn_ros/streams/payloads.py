@@ -19,7 +19,7 @@ from hodyn_ros.lie import Jet
 from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import did_you_mean, listed
 from hodyn_ros.streams.robot_in_use import Robot
 from hodyn_ros.streams.signals import brought_to_rest
 from hodyn_ros.streams.timeline import NANOSECONDS
@@ -131,8 +131,8 @@ def law_from(
     """
     if joint not in model.body_names:
         raise JointNameError(
-            f'The joint {joint!r} is unknown; the joints of the robot are '
-            f'{listed(model.body_names)}.'
+            f'The joint {joint!r} is unknown{did_you_mean(joint, model.body_names)}; the joints '
+            f'of the robot are {listed(model.body_names)}.'
         )
     if len(names) != len(values) or len({*names}) < len(names):
         raise RequestError(

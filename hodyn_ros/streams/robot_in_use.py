@@ -38,9 +38,6 @@ REMEMBERED = (
     8  # robots that are taken up again at once, with and without what a gripper holds
 )
 
-LEFT_OPEN = 'open'
-"""Instead of loops: those of the description are left open."""
-
 _START = 'actuators'
 _STIFFNESS = 'stiffness'
 
@@ -211,8 +208,7 @@ def assemble(
     allow_impossible_inertia : bool
         Whether inertia tensors of no body are used as given.
     loops : str
-        File or text with loops as of `RobotModel.from_urdf`, beside those of the description; or
-        `LEFT_OPEN`.
+        As of `RobotModel.from_urdf`; empty: those of the description.
 
     Returns
     -------
@@ -224,10 +220,9 @@ def assemble(
         If the description cannot be used.
     """
     description, ends = parse_urdf(xml), (base_link or None, tip_link or None)
-    closed = () if loops == LEFT_OPEN else loops or None
     impossible = allow_impossible_inertia
     return RobotModel.from_description(
-        description, *ends, gravity, closed, allow_impossible_inertia=impossible
+        description, *ends, gravity, loops or None, allow_impossible_inertia=impossible
     )
 
 

@@ -47,11 +47,11 @@ class Sinusoids(NamedTuple):
            [1. , 0. ]])
     """
 
-    amplitude: Array
+    amplitude: ArrayLike
     """A, shape (n,) [rad/s]."""
-    period: Array
+    period: ArrayLike
     """T, shape (n,) [s]."""
-    centre: Array
+    centre: ArrayLike
     """Position from which the motion starts and where it ends, shape (n,) [rad]."""
     ramp: float
     """Duration of the fading [s]; class C4."""

@@ -105,9 +105,12 @@ def test_stiffness_inertia_and_limits_must_be_positive(bad):
         ({}, r'actuators\.elbow\.type is missing, expected rigid or sea or vsa'),
         (
             {'type': 'SEA'},
-            r"elbow\.type is 'SEA', expected a string, one of rigid, sea, vsa",
+            r"elbow\.type is 'SEA' \(did you mean sea\?\), expected one of rigid, sea, vsa",
         ),
-        ({**SEA, 'stifness': 1.0}, r'elbow\.stifness is unknown\. Is stiffness meant\?'),
+        (
+            {**SEA, 'stifness': 1.0},
+            r'elbow\.stifness is unknown \(did you mean stiffness\?\)',
+        ),
         ({**SEA, 'model': 'qbmove'}, r'elbow\.model is given, but the type is sea'),
         ({**TABLE, 'spring': 'linear', 'stiffness': 1.0}, r'table_.* is given, but'),
         ({**SEA, 'spring': 'cubic'}, r'cubic_stiffness is missing; a cubic spring'),

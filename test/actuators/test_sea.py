@@ -71,6 +71,10 @@ def test_orders_of_the_motors_are_what_the_motion_determines(K, orders):
             lambda: SeriesElastic(CubicSpring(300.0, 3e4), 0.5, damping=2.0),
             r'damping is 2.0 beside a .*LinearSpring\(stiff',
         ),
+        (
+            lambda: SeriesElastic(100.0, 0.1).motors([0.0], [0.0], [100.0]),
+            'cannot choose it; leave it out',
+        ),
     ],
 )
 def test_parameters_that_cannot_be_used_are_refused(make, reason):

@@ -223,7 +223,7 @@ def test_tables_of_other_joints_are_remarked_and_mistyped_ones_refused(
         assert run(['info', 'two_link', '--config', str(path)]) == 2
         error = capsys.readouterr().err
         assert (
-            f'{option}.{mistyped}: two_link has no joint {mistyped}. Is shoulder meant'
+            f'{option}.{mistyped}: two_link has no joint {mistyped} (did you mean shoulder?)'
             in error
         )
 

@@ -505,7 +505,7 @@ def test_loops_that_cannot_be_are_refused_with_what_is_missing(loops, options, s
 
 def test_loops_can_be_left_open_and_are_closed_before_anything_moves(five_bar):
     with pytest.warns(ModelWarning, match='left open'):
-        tree = RobotModel.from_urdf(FIVE_BAR, loops=())
+        tree = RobotModel.from_urdf(FIVE_BAR, loops='open')
     assert (tree.closure, tree.n_joints) == (None, 4)
     with pytest.raises(ModelError, match='no closed loops'):
         complete_motion(tree, np.zeros((1, 4)))

@@ -25,7 +25,7 @@ from hodyn_ros import (
     to_urdf,
 )
 from hodyn_ros.errors import HodynError, JointNameError, ModelError
-from hodyn_ros.model import Rotor, find_violations, motion_limits
+from hodyn_ros.model import MotionLimits, Rotor, find_violations, motion_limits
 
 pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
 mujoco = pytest.importorskip('mujoco', reason='MuJoCo (PyPI: mujoco) is the reference')
@@ -326,7 +326,7 @@ def test_limits_are_the_worst_samples_and_those_of_a_mapping_come_in_addition():
         ('effort_dot', 'elbow', 12.0, 11.0, 3),
         ('velocity', 'shoulder', -3.5, -3.0, 3),
     }
-    with pytest.raises(ModelError, match='no joint elbo. Is elbow meant'):
+    with pytest.raises(ModelError, match=r'no joint elbo \(did you mean elbow\?'):
         motion_limits(model, {'elbo': {'jerk': 1.0}})
 
 
@@ -445,7 +445,7 @@ X = joint('x', 'a', 'b')
         ('<robot name="r">' + '<a>' * 50_000, 'not XML'),
         ('<sdf version="1.7"/>', r'expected the URDF element <robot>: it is an SDF'),
         ('no/such/file.urdf', 'no file no/such/file.urdf'),
-        ('iiwa_14', 'Is iiwa14 meant'),
+        ('iiwa_14', 'did you mean iiwa14'),
         ('a' * 10_000, 'no robot'),
         ('a\0b', 'no robot'),
         (robot(A, B, joint('x', 'a', 'c')), "child link 'c', which does not exist"),
@@ -508,6 +508,10 @@ def test_changed_gravity_is_an_array_of_the_model_alone(given):
     np.testing.assert_allclose(weight[0], 1.62 / 9.81 * weight[1], rtol=1e-14)
 
 
+def limits_of(**columns):
+    return RobotModel.from_urdf(TWO_LINK).limits._replace(**columns)
+
+
 @pytest.mark.parametrize(
     ('given', 'said'),
     [
@@ -518,7 +522,27 @@ def test_changed_gravity_is_an_array_of_the_model_alone(given):
         ({'joint_names': ['a', 'a']}, 'joint_names .*cannot be changed'),
         ({'armature': -1.0}, 'armature'),
         ({'friction': {'elbow': 1.0}}, 'friction laws'),
+        ({'friction': {'elbw': friction.Viscous(1.0)}}, 'did you mean elbow'),
         ({'limits': None}, 'MotionLimits'),
+        ({'limits': MotionLimits(*np.ones((10, 3)))}, r'shape \(3,\), expected \(2,\)'),
+        ({'limits': limits_of(lower=[9.0, 9.0])}, 'lower limit 9.0 lies above'),
+        ({'limits': limits_of(jerk=[-1.0, 9.0])}, 'must not be negative'),
+        ({'X': np.zeros((2, 6))}, r'X\[0\] is zero'),
+        ({'X': [[0, 0, 1, 0, 0, 0]]}, 'has 1 joint screws, expected 2'),
+        ({'X': [[0, 0, 0, 0, 0, 1]] * 2}, 'is revolute, expected'),
+        ({'B': [np.diag([1.0, 1.0, -1.0, 1.0])] * 2}, 'does not hold a rotation'),
+        ({'B': np.eye(4)}, r'expected \(2, 4, 4\)'),
+        ({'M_body': np.eye(6)}, r'expected \(2, 6, 6\)'),
+        (
+            {'M_body': [np.diag([1.0, 1, 1, 1, 1, 2])] * 2},
+            'not the inertia of a rigid body',
+        ),
+        ({'M_body': [np.diag([-1.0, 1, 1, 1, 1, 1])] * 2}, 'with_inertial_parameters uses'),
+        ({'M_base': np.full((6, 6), np.nan)}, 'must be finite'),
+        ({'offset': [0.0]}, 'expected a number for each of 2 bodies'),
+        ({'tip_link': 'tol'}, 'no link'),
+        ({'parent': [-1, -1]}, 'parent of a robot cannot be changed'),
+        ({'warnings': 'none'}, 'expected a tuple'),
     ],
 )
 def test_changes_that_no_robot_can_have_are_refused(given, said):

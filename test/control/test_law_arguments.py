@@ -18,7 +18,7 @@ from hodyn_ros.control import (
     TorqueControl,
     TrackingController,
 )
-from hodyn_ros.errors import ControlError
+from hodyn_ros.errors import ControlError, MotionError
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 
@@ -155,3 +155,37 @@ def test_guards_are_put_around_laws_without_memory_only():
         GuardedController(5, T)
     with pytest.raises(ControlError, match='guards is True, expected Guards'):
         law(TrackingController, guards=True)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('kind', OF_OBSERVER)
+def test_a_position_at_rest_is_one_of_each_joint_and_may_be_a_list(kind):
+    controller = law(kind)
+    np.testing.assert_array_equal(
+        controller.at_rest([0.3, 0.5]), controller.at_rest(np.array([0.3, 0.5]))
+    )
+    for given, said in (
+        ([0.0], r'shape \(1,\), expected \(2,\)'),
+        ([0.0, np.nan], 'must be finite'),
+        ('home', 'expected numbers'),
+    ):
+        with pytest.raises(MotionError, match=said):
+            controller.at_rest(given)
+
+
+def test_observers_take_lists_and_refuse_what_no_joint_has():
+    observer = StateObserver(drives(), T, 50.0)
+    w = [0.0, 200.0]
+    np.testing.assert_array_equal(observer.poles(w), observer.poles(np.array(w)))
+    observer.expect([1.0, np.inf], [80.0, 40.0])
+    reach = observer.record.reach.copy()
+    observer.expect(np.array([1.0, np.inf]), LIMITS)
+    np.testing.assert_array_equal(observer.record.reach, reach)
+    for call in (
+        lambda: observer.poles([1.0, 2.0, 3.0]),
+        lambda: observer.poles([1.0, np.nan]),
+        lambda: observer.expect([1.0, -1.0], LIMITS),
+        lambda: observer.expect([1.0, 1.0], [80.0, 40.0, 1.0]),
+    ):
+        with pytest.raises(ControlError, match='expected one or 2 numbers from 0 on'):
+            call()

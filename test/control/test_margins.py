@@ -89,6 +89,9 @@ def test_margins_are_those_of_a_law_that_may_be_switched_on(margins):
     assert [row.split()[0] for row in rows] == list(JOINTS)
     assert f'{margins.sensitivity[6]:.2f}' in rows[6]
     assert f'{margins.decay:.3g} 1/s' in last
+    for names in (JOINTS[:6], 'panda', ()):
+        with pytest.raises(ControlError, match='expected the names of 7 motors'):
+            margins.table(names)
 
 
 def test_delay_margins_are_those_of_the_narrowest_resonance(panda):

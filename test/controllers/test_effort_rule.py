@@ -187,3 +187,16 @@ def test_samples_of_another_size_are_refused():
     follower = EffortFollower([1.0, 1.0], [1.0, 1.0])
     with pytest.raises(ControlError, match='effort_dot has the shape'):
         follower.give(0.0, 0.0, [0.0, 0.0], [0.0])
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('now, stamp', [(np.nan, 1.01), (1.0, np.nan), (np.inf, np.inf)])
+def test_times_that_are_no_numbers_are_refused_as_such_and_leave_the_clock(now, stamp):
+    follower = EffortFollower([1.0], [100.0], ease_time=0.0)
+    assert follower.give(1.0, 1.0, [0.5]) == ''
+    follower.update(1.0, 0.001)
+    assert follower.give(now, stamp, [0.5]) == 'has values that are not finite'
+    follower.update(2.0, 0.001)
+    assert follower.state == 'refused'
+    assert follower.give(2.0, 0.99, [0.5]) == 'is older than max_age'
+    assert follower.give(1.01, 1.01, [0.5]) == ''  # the clock was set back

@@ -141,6 +141,11 @@ AB = 'time,a.position'
     'text, message',
     [
         ('x,a.position\n0,1', "no column 'time' .* the columns are x, a.position"),
+        (
+            'tme,stamp,a.position\n0,1,1',
+            r'tme \(did you mean time\?\), stamp, a.position\.',
+        ),
+        ('x,stamp,a.position\n0,1,1', r'x, stamp \(did you mean time\?\), a.position\.'),
         ('time,a\n0,1', "expected columns such as 'a.position'"),
         (f'{AB},b.velocity\n0,1,2', 'b have derivatives, but no position'),
         (f'{AB},b.position,a.velocity\n0,0,0,0', 'not b.velocity'),

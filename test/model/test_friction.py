@@ -155,7 +155,7 @@ def test_laws_are_replaced_one_joint_at_a_time_and_can_be_removed():
     ('kind', 'given', 'message'),
     [
         ('friction', {'flange': Viscous(1.0)}, "no moving joint 'flange'.*shoulder, elbow"),
-        ('friction', {'elbow': 0.3}, 'expected a friction law'),
+        ('friction', {'elbow': 0.3}, 'expected one of the friction laws'),
         ('armature', {'elbow': -1.0}, 'number from 0 on'),
         ('armature', {'elbow': 'big'}, 'finite'),
     ],
@@ -192,7 +192,7 @@ def test_tables_make_the_laws_whose_keys_they_have():
     [
         (
             {'viscosity': 1.0},
-            'friction.a has viscosity, expected keys among viscous, coulomb',
+            r'friction.a has viscosity \(did you mean viscous\?\), expected keys among viscous, coulomb',
         ),
         ({'phi1': 1.0, 'phi3': 0.1}, 'phi2 must be set, too, with phi1, phi3'),
         (
@@ -227,3 +227,6 @@ def test_bad_tables_are_refused(table, message):
 )
 def test_velocities_may_be_lists_also_of_whole_numbers(law):
     np.testing.assert_array_equal(law.effort([1, 2]), law.effort(np.array([1.0, 2.0])))
+    for given in (3.0, 'fast'):
+        with pytest.raises(ModelError, match=r'expected its series, shape \(..., K\)'):
+            law.effort(given)

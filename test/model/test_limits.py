@@ -1,5 +1,6 @@
 """Limits: where a motion exceeds them, and what may be given as one."""
 
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -10,6 +11,7 @@ from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model import (
     LimitCheck,
+    MotionLimits,
     find_violations,
     motion_limits,
 )
@@ -52,7 +54,7 @@ def test_orders_that_are_not_known_are_not_checked():
     ('extra', 'reason'),
     [
         ({'elbow': {'snap': 1.0}}, 'limits.elbow.snap is unknown'),
-        ({'finger': {'jerk': 1.0}}, 'has no joint finger. Its joints are shoulder, elbow'),
+        ({'finger': {'jerk': 1.0}}, 'has no joint finger; its joints are shoulder, elbow'),
         ({'elbow': {'jerk': float('nan')}}, 'expected a number above 0'),
     ],
 )
@@ -103,3 +105,26 @@ def test_the_worst_of_long_motions_is_found_wherever_it_is_and_whatever_is_not_k
         motion[at, 1, 0] = -1e3
         found = find_violations(MODEL, MODEL.limits, motion, effort)
         assert [(v.quantity, v.sample, v.value) for v in found] == [('velocity', at, -1e3)]
+
+
+def test_limits_may_be_lists_and_stay_arrays():
+    limits = MODEL.limits._replace(velocity=[1, 2], jerk=[5.0, 6.0])
+    again = pickle.loads(pickle.dumps(limits))
+    assert type(again) is type(limits) is MotionLimits
+    assert again.velocity.dtype == float and again.velocity.tolist() == [1.0, 2.0]
+    motion = np.zeros((4, 2))
+    motion[1], motion[3] = 3.0, 7.0
+    found = find_violations(MODEL, limits, motion, np.zeros((1, 2)))
+    assert [(v.quantity, v.limit) for v in found] == [
+        ('velocity', 1.0),
+        ('velocity', 2.0),
+        ('jerk', 5.0),
+        ('jerk', 6.0),
+    ]
+    for given, said in (
+        (np.nan, 'jerk are nan'),
+        (['fast', 1.0], 'jerk are .*fast'),
+        (3.0, r'jerk have the shape \(\), those of lower \(2,\)'),
+    ):
+        with pytest.raises(ModelError, match=said):
+            limits._replace(jerk=given)

@@ -213,7 +213,7 @@ def test_what_cannot_be_closed_is_refused(case):
         ('closed_loop: [[a, b]]\ntype: []', 'expected two links and a type for each'),
         ('closed_loop: [[a, b]]\ntype: [5d]', "type '5d' is not supported"),
         ('closed_loop: [[a, b]]\njoint_name: [q]', 'a spherical one as three that turn'),
-        ('no_such_file.yaml', 'cannot be read: .*no_such_file'),
+        ('no_such_file.yaml', "'no_such_file.yaml', expected a YAML file that exists"),
         (3, 'expected some of Loop and Coupling, or a file'),
     ],
 )

@@ -230,6 +230,7 @@ def test_margins_are_taken_off_limits_and_stay(plain_node, model):
             'is unknown (did you mean torque_rate?), expected margins.<quantity>, which is one',
         ),
         ('margins.elbow.torque', 0.2, 'is unknown'),
+        ('interpolation', 'splin', "is 'splin' (did you mean spline?), expected one of"),
         ('margins.torque', '120%', 'expected the share of the limit'),
         ('margins.torque', True, 'expected the share of the limit'),
     ],

@@ -25,8 +25,9 @@ LAYERS = [
     {'model', 'trajectory'},
     {'lie'},
     {'display', 'resources'},
+    {'checks'},
     {'names'},
-    {'checks', 'errors', 'interrupts', 'launching', 'planning_start'},
+    {'errors', 'interrupts', 'launching', 'planning_start'},
     {'typing', 'units'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:

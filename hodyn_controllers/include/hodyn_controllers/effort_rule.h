@@ -213,6 +213,9 @@ static inline int effort_rule_look(
     if ((order < 0) || (order > 2)) {
         return EFFORT_WRONG_ORDER;
     }
+    if ((!(isfinite(now))) || (!(isfinite(stamp)))) {
+        return EFFORT_NOT_FINITE;
+    }
     for (int i = 0; i < (order + 1) * r->n; ++i) {
         if (!(isfinite(values[i]))) {
             return EFFORT_NOT_FINITE;
@@ -240,10 +243,12 @@ static inline int effort_rule_take(
     if ((r->ordered > 0) && (stamp == r->stamp)) {
         return EFFORT_TAKEN;
     }
-    if (now < r->clock) {
-        r->ordered = 0;
+    if (isfinite(now)) {
+        if (now < r->clock) {
+            r->ordered = 0;
+        }
+        r->clock = now;
     }
-    r->clock = now;
     int found = effort_rule_look(r, now, stamp, order, values);
     r->refusing = 1;
     if (found == EFFORT_TAKEN) {

@@ -417,7 +417,8 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
     for name in values:
         if name in known and (expected := known[name].expectation(values[name])):
             given = shown(values[name])
-            problems.append(f'Parameter {name} is {given}, expected {expected}.')
+            hint = did_you_mean(values[name], known[name].choices)
+            problems.append(f'Parameter {name} is {given}{hint}, expected {expected}.')
     if not problems:
         settings = _filled(kind, values, '')
         problems = getattr(settings, 'contradictions', list)()
@@ -459,7 +460,11 @@ def joint_values(start: str, values: Values, joint_names: Sequence[str]) -> dict
     JointNameError
         If one is for no joint of the robot.
     """
-    unknown = [f'{start}.{joint}' for joint, _, _ in values if joint not in joint_names]
+    unknown = [
+        f'{start}.{joint}{did_you_mean(joint, joint_names)}'
+        for joint, _, _ in values
+        if joint not in joint_names
+    ]
     if unknown:
         raise JointNameError(
             f'Parameter {listed(unknown)} is for no joint of the robot; its joints are '

@@ -16,7 +16,7 @@ from hodyn_ros.errors import HodynError, JointNameError, RequestError, ScalingEr
 from hodyn_ros.model.limits import MAGNITUDES, MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.violations import Violation
-from hodyn_ros.names import joint_order, listed
+from hodyn_ros.names import did_you_mean, joint_order, listed
 from hodyn_ros.retiming.robot_limits import Limiting
 from hodyn_ros.retiming.timing import new_timing
 from hodyn_ros.ros.base.conversions import requested_waypoints, violation_message
@@ -174,8 +174,8 @@ def requested_limits(
         )
         if name and name not in model.joint_names:
             raise JointNameError(
-                f'{what}.joint_name is {name!r}, expected one of {listed(model.joint_names)}, or '
-                'an empty one for all of them.'
+                f'{what}.joint_name is {name!r}{did_you_mean(name, model.joint_names)}, expected '
+                f'one of {listed(model.joint_names)}, or an empty one for all of them.'
             )
         chosen = model.joint_names.index(name) if name else slice(None)
         changed[item.quantity][chosen] = (1.0 - shares.get(item.quantity, 0.0)) * limit
