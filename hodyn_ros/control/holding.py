@@ -72,7 +72,8 @@ def take_hold(o: Observer, c: Law, i: int, touches: float) -> None:
         fast = 1.0 / o.ahead_mass[j, j] + 1.0 / o.joint_inertia[j]
         fast = sqrt(o.stiffness[j] * fast)
         if c.by_link[i]:
-            h, turned = min(h, fast / SLOWER), moved
+            turned = moved
+            h = min(h, fast / SLOWER)
             c.share[i] = 1.0 - exp(-SMOOTHER * h * o.T)
         else:
             speed, theta = o.motors[1, i], o.theta[i]

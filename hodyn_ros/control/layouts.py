@@ -32,9 +32,10 @@ OBSERVER = Layout(
             running:, is_new:, passed:, samples:, gated:, gating:, wary:, q: n, theta: m,
             links: 5 n, motors: 4 m, mass: n n, factor: n n, bias: 2 n, torque: 2 n, load: 2 m,
             deflected: n, deflected_load: m, stiffness: n, rate: m, acting: m, acted: m,
-            since: n, motor_since: m, sensor_since: n, sensor_offset: n, stood: 8 m, doubted: m, least: n+m, ahead_links: 5 n,
-            ahead_motors: 4 m, ahead_mass: n n, settling:, seen:, trail: 5 m, shadow: 18 m,
-            explains: 7 m, sums: 60 m, unsettled: 60 m, found: 8 m, applied: d+1 m"""),
+            since: n, motor_since: m, sensor_since: n, sensor_offset: n, stood: 8 m, doubted: m,
+            least: n+m, ahead_links: 5 n, ahead_motors: 4 m, ahead_mass: n n, settling:, seen:,
+            trail: 5 m, shadow: 18 m, explains: 7 m, sums: 60 m, unsettled: 60 m, found: 8 m,
+            applied: d+1 m"""),
         'Work': shapes_of("""
             desired: 5 n, new_q: n, new_theta: m, qd: n, thetad: m, spring_torque: n, has_sensors:,
             acceleration: n, last_q: n, last_theta: m, whole_q: n, whole_theta: m, ways: n+m,
@@ -54,10 +55,13 @@ of those that are. `part`: of a motor in the inertia of its joint. `range`: larg
 measured.
 
 `sensor_reach`: largest change, from sample to sample, of what a torque sensor differs by from the
-deflection. Second rows of `bias`, `torque` and `load` are of the sample before. `passed`: samples since the
+deflection.
+
+Second rows of `bias`, `torque` and `load` are of the sample before. `passed`: samples since the
 measurement before as the motion tells. `since`: how often one after the other positions, or
-torques of sensors, could not be true; `sensor_offset`: what these differ by from deflections. `deflected`: torques of springs by their deflections. `ahead_*`: a delay later. From
-`settling` on, but for `applied`, they are those of `suspicion.watch`."""
+torques of sensors, could not be true. `sensor_offset`: what sensors differ by from deflections.
+`deflected`: torques of springs by their deflections. `ahead_*`: a delay later. From `settling` on,
+but for `applied`, they are those of `suspicion.watch`."""
 
 LAW = Layout(
     'Law',
@@ -73,8 +77,8 @@ LAW = Layout(
         'Memory': shapes_of("""
             reason:, culprit:, begins:, beyond:, repeated:, runaway:, gives_way:, answered:,
             command: m, moved:, limited_for:, stopped_for:, driven:, left: m, stopping: 7 m,
-            hold_stiffness: m, hold_damping: m, spring_damping: m, by_link: m, share: m, pole:, departed:, arrived:,
-            distance: 5 n, begun:, slow: n, rest: n"""),
+            hold_stiffness: m, hold_damping: m, spring_damping: m, by_link: m, share: m, pole:,
+            departed:, arrived:, distance: 5 n, begun:, slow: n, rest: n"""),
     },
 )
 """A law, and what it remembers.
@@ -83,7 +87,8 @@ LAW = Layout(
 `is_asked`: what it wants of springs at rest is computed by Python. `floats`: by the reasons of a
 stop, whether motors then give way. `springs`, `felt`: stiffness and K_m. `calm`: share of the
 damping of springs, by their resonance. `culprit`: joint, or motor, of the reason of a stop; -1:
-none. `by_link`: motors that are held by the positions of their links, with a low pass of `share`."""
+none. `by_link`: motors that are held by the positions of their links; `share`: of a new speed in
+the low pass of each."""
 
 (
     MEASURED,

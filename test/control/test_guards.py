@@ -66,7 +66,7 @@ def test_gap_at_rest_does_not_stop_the_robot(panda):
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize('elapsed', [0.0, -1e-3, np.nan])
+@pytest.mark.parametrize('elapsed', [0.0, -1e-3, np.nan, np.inf])
 def test_clock_that_stands_still_leaves_the_torque(panda, elapsed):
     robot = Followed(law(panda)).run(0.1)
     given = AT_REST, robot.q, None, robot.theta, None
@@ -74,9 +74,10 @@ def test_clock_that_stands_still_leaves_the_torque(panda, elapsed):
     assert np.array_equal(command.torque, robot.torque)
     assert 'expected a positive time' in command.reason
     assert robot.run(0.2).errors[-1] < 1e-4
-    robot.law.reset()
+    robot.law.reset()  # behind which no time has been measured
+    assert robot.law.evaluate(*given, elapsed=elapsed).reason == ''
     with pytest.raises(MotionError, match='elapsed'):
-        robot.law.evaluate(*given, elapsed=elapsed)
+        robot.law.evaluate(*given, elapsed='soon')
 
 
 def test_robot_that_is_led_is_not_let_go_faster_than_its_joints_may(panda):
