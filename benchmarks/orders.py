@@ -95,10 +95,7 @@ def outcomes(order: int, size: Size, absent: dict[str, None]) -> dict[str, Outco
     }
 
 
-NOTE = (
-    'Ratios are to {}, order by order. Where hodyn_ros has no machine code, above order 4, NumPy '
-    'answers its calls. "From Python" has one sample a call.'
-)
+NOTE = 'Ratios are to {}, order by order. "From Python" has one sample a call.'
 
 
 def tables(columns: Sequence[dict[str, Outcome]], absent: Sequence[str]) -> list[Table]:

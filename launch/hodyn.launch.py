@@ -34,6 +34,7 @@ INPUTS = {
     'wrench': 'measured wrenches',
     'stiffness_motion': 'wanted stiffnesses',
     'base_motion': 'motions of a base that moves',
+    'speed_scaling': 'speeds of a controller that scales them [%]',
 }
 OUTPUTS = {
     'controller_trajectory': 'motions with efforts, of joint_trajectory_controller.',

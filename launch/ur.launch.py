@@ -36,6 +36,16 @@ ARGUMENTS = (
         'scaled_joint_trajectory_controller',
         'Controller that executes goals; none of them has efforts.',
     ),
+    (
+        'speed_scaling',
+        '/speed_scaling_state_broadcaster/speed_scaling',
+        'Topic of the speed at which the controller executes trajectories [%]. Empty: as planned.',
+    ),
+    (
+        'controller_trajectory',
+        '~/controller_trajectory',
+        'Topic of the motions that hodyn_node makes of joint_trajectory, of the controller.',
+    ),
 )
 
 
@@ -43,13 +53,15 @@ def start_nodes(value):
     """Make the nodes."""
     arm, files = value['ur_type'], file_of(value, 'params_file')
     time = {'use_sim_time': switch(value, 'use_sim_time')}
-    own = {}
+    topics = [(name, value[name]) for name in ('speed_scaling',) if value[name]]
+    topics.append(('~/controller_trajectory', value['controller_trajectory']))
+    own = {'speed_scaling': bool(value['speed_scaling']), 'command.effort_tolerance': 0.0}
     if arm in ARMS:
-        own = description(str(SHARE / 'urdf' / f'{arm}.urdf'))
+        own |= description(str(SHARE / 'urdf' / f'{arm}.urdf'))
         files = files or str(SHARE / 'config' / f'{arm}.yaml')
     goals = {'controller': value['controller'], 'efforts': False}
     return [
-        node(value, 'hodyn_node', [files, time | own]),
+        node(value, 'hodyn_node', [files, time | own], topics),
         node(value, 'trajectory_proxy', [time | goals]),
     ]
 

@@ -202,7 +202,7 @@ def _head(problem: Problem, data: Mapping[str, Any]) -> str:
     model, joints, followers = problem.model, data['joints'], data['mimic_joints']
     count = f'{len(joints)} joint{"" if len(joints) == 1 else "s"}'
     count += f', {len(followers)} that follow' * bool(followers)
-    behind = f'to {model.tip_link}' if model.tip_link else 'whole tree'
+    behind = f'to {model.tip_link}' if model.tip_link else 'several ends'
     lines = {
         'description': f'{problem.source.path} ({problem.source.origin})',
         'links': f'from {model.base_link}, {behind}',

@@ -141,8 +141,9 @@ def loops(o: Observer, c: Law, i: int, pace: float, way: float) -> float:
     c.stopping[2, i], c.stopping[4, i] = theta, deflection
     e = c.stopping[0, i] + way * c.stopping[1, i] - theta
     rate = pace * c.stopping[1, i] - speed
-    torque = c.hold_stiffness[i] * e + c.hold_damping[i] * rate
-    return torque - c.spring_damping[i] * c.stopping[5, i]
+    torque: float = c.hold_stiffness[i] * e + c.hold_damping[i] * rate
+    torque -= c.spring_damping[i] * c.stopping[5, i]
+    return torque
 
 
 def hold(o: Observer, c: Law) -> None:
@@ -288,5 +289,5 @@ def unready(o: Observer, c: Law) -> int:
         if culprit == 0 and not (q >= c.lowest[0, j] and q <= c.highest[0, j]):
             return -4 - j
         if culprit == 0 and o.sensor_since[j] >= MOST_GATED:
-            return -4 - o.n - j
+            culprit = -4 - o.n - j
     return culprit

@@ -118,9 +118,9 @@ class InteractionController(ControllerWithMargins):
     _axes = 0  # as many axes of the stiffness as joints
     _given: ArrayLike = 0.0
 
-    kind = SPRINGS
+    kind: int = SPRINGS
     yields = True
-    feeds_torque_back = True
+    feeds_torque_back: bool = True
     _follows = _has_code = False  # a wanted motion; in C
 
     def __init__(
@@ -437,7 +437,7 @@ class CartesianImpedance(JointImpedance):
     >>> from hodyn_ros import RobotModel
     >>> from hodyn_ros.actuators import Actuators
     >>> from hodyn_ros.control import CartesianImpedance
-    >>> model = RobotModel.from_urdf('panda', tip_link='panda_link8')
+    >>> model = RobotModel.from_urdf('panda')
     >>> law = CartesianImpedance(Actuators(model, {}), 0.001, stiffness=[30.0] * 3 + [600.0] * 3)
     >>> law.yields, law.torque_limits
     (True, array([87., 87., 87., 87., 12., 12., 12.]))

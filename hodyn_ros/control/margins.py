@@ -5,7 +5,8 @@ and torque is differentiated numerically; the links with springs, motors and wei
 with held torques. The loop of each motor is cut while all others stay closed: with the matrix G
 from motor torques to motor torques and S = (I - G)^-1, it is l_j = 1 / S_jj - 1 (Skogestad and
 Postlethwaite, "Multivariable Feedback Control", 2005). S is the response of the torques in the
-closed loop to torques that are added to them.
+closed loop to torques that are added to them. S_jj has the zeros of the robot and law with all
+loops but that of motor j closed, and the poles with all closed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import expm, solve_discrete_lyapunov
+from scipy.linalg import expm, matrix_balance, solve_discrete_lyapunov
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.observer_controller import ObserverController
@@ -126,13 +127,15 @@ class ControllerWithMargins(ObserverController):
         )
         loop, T = _closed_loop(self, position, stiffness), self.sample_period
         w = np.geomspace(_SLOWEST, np.pi / T, int(count))
-        w = np.union1d(w, _about_resonances(loop, T))
-        resolvent = np.exp(1j * w * T)[:, None, None] * np.eye(len(loop.A)) - loop.A
-        S = 1.0 + np.diagonal(loop.C @ np.linalg.solve(resolvent, loop.added), 0, 1, 2)
+        poles, zeros = _poles_and_zeros(loop)
+        w = np.union1d(w, _about_resonances(np.vstack([poles, zeros]), T))
+        z = np.exp(1j * w * T)[:, None]
+        # Both are in order, so that no product on the way becomes large.
+        S = np.array([((z - each) / (z - poles)).prod(axis=1) for each in zeros])
         return Margins(
-            float(-np.log(_growth(loop.A)) / T),
-            np.abs(S).max(axis=0),
-            np.array([_delay_margin(w, each) for each in (1.0 / S - 1.0).T]),
+            float(-np.log(np.abs(poles).max()) / T),
+            np.abs(S).max(axis=1),
+            np.array([_delay_margin(w, each) for each in 1.0 / S - 1.0]),
         )
 
 
@@ -205,15 +208,54 @@ def _closed_loop(
     )
 
 
-def _about_resonances(loop: _ClosedLoop, T: float) -> Array:
-    """Frequencies [rad/s] about the narrow resonances of all loops closed, and of one loop cut.
+def _poles_and_zeros(
+    loop: _ClosedLoop,
+) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+    """Factors from sample to sample, with all loops closed and with one cut, in order.
+
+    S_jj = 1 + c (z - A)^-1 b is det(z - (A - b c)) / det(z - A), by the determinant of a change
+    of rank one: eigenvalues take the place of a solution for each frequency.
+
+    Returns
+    -------
+    poles : ndarray of complex, shape (N,)
+    zeros : ndarray of complex, shape (m, N)
+        Of the response of each motor torque to what is added to it.
+    """
+    A, (scale, _) = matrix_balance(loop.A, permute=False, separate=True)
+    b, c = loop.added / scale[:, None], loop.C * scale
+    cut = [A - np.outer(*pair) for pair in zip(b.T, c)]
+    factors = np.linalg.eigvals(_hessenberg(np.array([A, *cut]))).astype(np.complex128)
+    factors.sort()
+    return factors[0], factors[1:]
+
+
+def _hessenberg(A: Array) -> Array:
+    """Hessenberg forms of matrices (N, K, K), which have the same eigenvalues, by reflections.
+
+    One after the other and by LAPACK they would take a third of the time of one thread, but the
+    threads of BLAS, which wait for each other at every column, ten times as long on a computer
+    that is busy.
+    """
+    A = A.copy()
+    for k in range(A.shape[-1] - 2):
+        v = A[:, k + 1 :, k].copy()
+        v[:, 0] += np.copysign(np.linalg.norm(v, axis=1), v[:, 0])
+        length = np.linalg.norm(v, axis=1, keepdims=True)
+        v /= np.where(length > 0.0, length, 1.0)
+        rows, columns = A[:, k + 1 :, k:], A[:, :, k + 1 :]
+        rows -= 2.0 * v[:, :, None] * np.einsum('nk,nkl->nl', v, rows)[:, None]
+        columns -= 2.0 * np.einsum('nkl,nl->nk', columns, v)[:, :, None] * v[:, None]
+    return np.triu(A, -1)
+
+
+def _about_resonances(factors: NDArray[np.complex128], T: float) -> Array:
+    """Frequencies [rad/s] about the narrow resonances among factors from sample to sample.
 
     Between two frequencies of a grid the gain of a loop may rise above 1 and fall again.
     """
-    cut = [loop.A - np.outer(*pair) for pair in zip(loop.added.T, loop.C)]
-    factors = np.linalg.eigvals(np.array([loop.A, *cut])).ravel()
     # Zeros are delays; they do not swing.
-    poles = np.log(factors[np.abs(factors) > 0.0].astype(np.complex128)) / T
+    poles = np.log(factors[np.abs(factors) > 0.0]) / T
     width, w = np.abs(poles.real), poles.imag
     narrow = (width < _NARROW * w) & (w > _SLOWEST) & (w < np.pi / T)
     width, w = np.maximum(width[narrow], _LEAST_WIDTH * w[narrow]), w[narrow]

@@ -150,7 +150,7 @@ class StateObserver:
         n, m = self.model.n_joints, len(t.joint)
         on_springs = t.is_elastic[t.joint]
         springs = [getattr(item.actuator, 'spring', None) for item in actuators.driven]
-        self.record = Record(OBSERVER, n, m, self.delay_samples)
+        self.record: Record = Record(OBSERVER, n, m, self.delay_samples)
         self.record.fill(
             {
                 **{name: getattr(t, name) for name in _OF_TRANSMISSION},

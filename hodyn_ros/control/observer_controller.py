@@ -123,7 +123,7 @@ class ObserverController(Law):
     """
 
     estimates = True
-    kind = TRACKING
+    kind: int = TRACKING
 
     def __init__(
         self,
@@ -157,8 +157,10 @@ class ObserverController(Law):
             actuators, T, bandwidth, delay
         )
         sizes = self.model.n_joints, actuators.n_motors, self.observer.delay_samples
-        self.record = Record(LAW, *sizes)
+        self.record: Record = Record(LAW, *sizes)
         self.calls: Calls | None = None
+        self.state: str
+        self.reason: str
         self.bandwidth: float = bandwidth
         self.sample_period: float = T
         self.guards: Guards | None = guards

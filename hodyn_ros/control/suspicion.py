@@ -109,7 +109,8 @@ def stands(o: Observer, T: float, i: int, turned: float) -> float:
     found = abs(o.stood[5, i])
     if abs(change) > turned and found > 0.25 * turned:
         if abs(o.missing[i] - o.stood[2, i]) > 0.75 * found:
-            return o.is_elastic[o.joint[i]]
+            is_elastic: float = o.is_elastic[o.joint[i]]
+            return is_elastic
     return 0.0
 
 

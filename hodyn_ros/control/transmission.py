@@ -86,16 +86,16 @@ class Transmission:
             [float(x) for kind in kinds for x in kind.turns_with_joint]
         )
         moved = self.turns * self.inertia
-        self.joint_inertia = np.bincount(self.joint, moved, len(kinds))
+        self.joint_inertia: Array = np.bincount(self.joint, moved, len(kinds)).astype(float)
         with np.errstate(invalid='ignore'):
-            self.part = np.where(
+            self.part: Array = np.where(
                 moved > 0.0, moved / self.joint_inertia[self.joint], self.turns
             )
         self.damping: Array = arrays.damping
         self.rigid: Indices = np.flatnonzero(is_rigid)
         self.rigid_motors: Indices = np.flatnonzero(is_rigid[self.joint])
         is_line = np.isfinite(arrays.stiffness)
-        self.line = np.where(is_line, arrays.stiffness, 0.0)
+        self.line: Array = np.where(is_line, arrays.stiffness, 0.0)
         others = np.flatnonzero(~is_line & ~is_rigid).tolist()
         self._others = [actuators.driven[j] for j in others]
         self.is_linear: bool = not self._others

@@ -168,7 +168,7 @@ def fill(
         kind = type(values).__name__ if array.dtype.kind == 'O' else array.dtype
         raise MotionError(f'{name} is {kind}, expected real numbers.')
     if hasattr(values, 'mask'):
-        array = np.where(values.mask, np.nan, array)
+        array = np.where(values.mask, np.nan, array)  # type: ignore[union-attr]
     if array.shape != target.shape:
         raise MotionError(f'{name} has the shape {array.shape}, expected {target.shape}.')
     if not may_miss and not np.isfinite(array).all():

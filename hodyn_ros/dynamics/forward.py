@@ -23,7 +23,13 @@ from hodyn_ros.checks import check_choice, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
-from hodyn_ros.engine.engine import compute, engine_of, has_articulated_bodies, quick
+from hodyn_ros.engine.engine import (
+    HIGHEST_ORDER,
+    compute,
+    engine_of,
+    has_articulated_bodies,
+    quick,
+)
 from hodyn_ros.engine.program import FORWARD, SINGULAR
 from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, KernelRequest
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
@@ -140,8 +146,8 @@ def _request(model: RobotModel, algorithm: str, request: KernelRequest) -> Kerne
     """What the engine is asked for; its kernel is made at once for an algorithm by name."""
     if algorithm == 'articulated_bodies' and not has_articulated_bodies(model, request):
         raise HodynError(
-            'Articulated bodies compute up to four derivatives of the accelerations without '
-            "wrenches, friction and mimic joints; use algorithm='auto'."
+            f'Articulated bodies compute up to {HIGHEST_ORDER} derivatives of the accelerations '
+            "without wrenches, friction and mimic joints; use algorithm='auto'."
         )
     if algorithm != 'auto':
         request = request._replace(form=ALGORITHMS[algorithm])

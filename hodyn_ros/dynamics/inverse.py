@@ -202,7 +202,7 @@ class LinkMotionEfforts(NamedTuple):
     --------
     >>> import numpy as np
     >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics_from_link_motion
-    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> model = RobotModel.from_urdf('two_link')
     >>> wanted = forward_kinematics(model, [[0.3, 1.0], [0.5, 0.0], [0.0, 0.0]])
     >>> found = inverse_dynamics_from_link_motion(
     ...     model, wanted, guess=[0.2, 0.8], task=('x', 'z')
@@ -257,7 +257,7 @@ def inverse_dynamics_from_link_motion(
 
     >>> import numpy as np
     >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics_from_link_motion
-    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> model = RobotModel.from_urdf('two_link')
     >>> pose, _ = forward_kinematics(model, [[0.3, 1.0]])
     >>> twist = [[0.0, 0.0, 0.0, 0.1, 0.0, 0.0], np.zeros(6)]
     >>> task = {'guess': [0.2, 0.8], 'task': ('x', 'z')}

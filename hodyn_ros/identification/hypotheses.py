@@ -20,6 +20,7 @@ from hodyn_ros.errors import MotionError
 from hodyn_ros.identification.equations import Places, Rows
 from hodyn_ros.identification.gram import Gram
 from hodyn_ros.identification.recording import Flags, Stretch
+from hodyn_ros.kinematics.motions import end_links
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -352,9 +353,8 @@ def last_link(model: RobotModel) -> str | None:
     -------
     str or None
     """
-    ends = set(range(model.n_bodies)) - set(model.parent.tolist())
-    last = [name for name, frame in model.links.items() if frame.body in ends]
-    link = model.tip_link or last[-1]
+    last = end_links(model)
+    link, ends = model.tip_link or last[-1], {model.link(name).body for name in last}
     return None if model.link(link).body == BASE or len(ends) > 1 else link
 
 

@@ -25,7 +25,7 @@ class LinkMotion(NamedTuple):
     Examples
     --------
     >>> from hodyn_ros import RobotModel, forward_kinematics
-    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> model = RobotModel.from_urdf('two_link')
     >>> motion = forward_kinematics(model, [[0.0, 0.0], [1.0, 0.0]], expressed_in='hybrid')
     >>> motion.pose[:3, 3], motion.twist.round(3) + 0.0
     (array([1.2, 0. , 0. ]), array([[ 0. , -1. ,  0. ,  0. ,  0. ,  1.2]]))

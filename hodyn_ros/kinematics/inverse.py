@@ -88,7 +88,7 @@ class InverseKinematicsOptions:
 
     >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_kinematics
     >>> from hodyn_ros.kinematics import InverseKinematicsOptions
-    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> model = RobotModel.from_urdf('two_link')
     >>> wanted = forward_kinematics(model, [[0.4, 2.9]])
     >>> options = InverseKinematicsOptions(limits=False)
     >>> found = inverse_kinematics(
@@ -123,7 +123,7 @@ class InverseKinematicsSolution(NamedTuple):
     Examples
     --------
     >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_kinematics
-    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> model = RobotModel.from_urdf('two_link')
     >>> wanted = forward_kinematics(model, [[0.3, 1.0], [0.5, 0.0]])
     >>> found = inverse_kinematics(model, wanted, guess=[0.2, 0.8], task=('x', 'z'))
     >>> found.motion.round(3) + 0.0
@@ -223,7 +223,7 @@ def inverse_kinematics(
 
     >>> import numpy as np
     >>> from hodyn_ros import RobotModel, forward_kinematics, inverse_kinematics
-    >>> model = RobotModel.from_urdf('two_link', tip_link='tool')
+    >>> model = RobotModel.from_urdf('two_link')
     >>> pose, _ = forward_kinematics(model, [[0.3, 1.0]])
     >>> twist = [[0.0, 0.0, 0.0, 0.1, 0.0, 0.0], np.zeros(6)]
     >>> found = inverse_kinematics(

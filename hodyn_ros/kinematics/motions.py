@@ -87,6 +87,12 @@ def stacked(K: int = 3) -> str:
     return f'np.stack([{", ".join("qva"[:K])}], axis=-2)'
 
 
+def end_links(model: Mechanism) -> list[str]:
+    """Links of the bodies that carry no other body, in the order of `Mechanism.links`."""
+    ends = set(range(model.n_bodies)) - set(model.parent.tolist())
+    return [name for name, frame in model.links.items() if frame.body in ends]
+
+
 def link_or_tip(model: Mechanism, link: str | None) -> str:
     """Name of the link that is meant, by default the tip of the chain.
 
@@ -98,7 +104,9 @@ def link_or_tip(model: Mechanism, link: str | None) -> str:
     link = model.tip_link if link is None else link
     if link is None:
         raise ModelError(
-            f'The model is a tree without a tip link: name one of the links {listed(model.links)}.'
+            f'{model.name} has no tip link, since several links are the last of their branch: '
+            f'name a link. At the ends are {listed(end_links(model))}; its links are '
+            f'{listed(model.links)}.'
         )
     model.link(link)
     return link

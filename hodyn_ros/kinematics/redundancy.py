@@ -61,7 +61,7 @@ class JointTask:
 
     >>> import numpy as np
     >>> from hodyn_ros import JointTask, RobotModel, forward_kinematics, inverse_kinematics
-    >>> model = RobotModel.from_urdf('panda', tip_link='panda_link8')
+    >>> model = RobotModel.from_urdf('panda')
     >>> motion = np.array([[0.1, -0.4, 0.2, -2.0, 0.1, 1.8, 0.8], np.ones(7)])
     >>> wanted = forward_kinematics(model, motion)
     >>> fixed = JointTask('panda_joint3', [0.2, 0.0])
@@ -124,7 +124,7 @@ class LeastNorm:
 
     >>> import numpy as np
     >>> from hodyn_ros import LeastNorm, RobotModel, forward_kinematics, inverse_kinematics
-    >>> model = RobotModel.from_urdf('panda', tip_link='panda_link8')
+    >>> model = RobotModel.from_urdf('panda')
     >>> motion = np.array([[0.1, -0.4, 0.2, -2.0, 0.1, 1.8, 0.8], np.ones(7)])
     >>> wanted = forward_kinematics(model, motion)
     >>> stiff = LeastNorm(weights=[100.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])

@@ -263,6 +263,10 @@ class Assembly:
         self.M_body: list[Array] = []
         self.M_base: Array = np.zeros((6, 6))
         self._walk()
+        moving = (link for link, frame in self.frames.items() if frame.body != BASE)
+        ends = [link for link in moving if not self.joints_from[link]]
+        if not tip_link and len(ends) == 1:
+            self.tip_link = ends[0]
 
     def _connect(self) -> str:
         """Fill the maps between links and joints; return the root link."""

@@ -75,6 +75,8 @@ L = TypeVar('L', bound=NamedTuple)
 
 
 class _Columns(NamedTuple):
+    """Columns of `MotionLimits`, whatever is given."""
+
     lower: Array
     upper: Array
     velocity: Array

@@ -139,7 +139,8 @@ class Mechanism:
         Type of each independent joint: revolute, continuous, prismatic or helical.
     base_link : str
     tip_link : str or None
-        Tip of a chain; None for a whole tree.
+        Last link of a chain, the only moving one that nothing hangs on; None for a tree with
+        several such links.
     gravity : ndarray, shape (3,)
         Gravitational acceleration in base link axes [m/s^2].
     limits : MotionLimits

@@ -104,7 +104,7 @@ class RobotModel(Mechanism):
         Parameters
         ----------
         order : int
-            Highest derivative of the efforts that will be asked for. Above 4, NumPy computes.
+            Highest derivative of the efforts that will be asked for. Above 5, NumPy computes.
         calls : callable
             Further computations to prepare, as functions without arguments that are called once:
             `model.warm_up(2, lambda: forward_kinematics(model, motion, 'tool', 'hybrid'))`, for
@@ -136,7 +136,8 @@ class RobotModel(Mechanism):
     ) -> RobotModel:
         """Read a robot from a URDF.
 
-        Without `tip_link` the model is the whole tree behind `base_link` (or the root link). With
+        Without `tip_link` the model is the whole tree behind `base_link` (or the root link); the
+        last link of a tree that does not branch is its tip. With
         it, only the joints between base and tip move: links that are rigidly attached to the chain
         keep their inertia, side branches behind a moving joint are left out with a warning, and
         only there planar, floating and unknown joint types are accepted.

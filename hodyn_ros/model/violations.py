@@ -292,14 +292,15 @@ class LimitedJoints:
         self.names: tuple[str, ...] = model.joint_names
         self.limits: MotionLimits = limits
         tree = self._tree = model.tree
-        known = {**tree.follower_limits}
+        known: dict[str, Limits] = {**tree.follower_limits}
         if model.closure is not None:
             for j in model.closure.dependent:
                 own = (float(getattr(tree.limits, what)[j]) for what in Limits._fields)
                 known[tree.joint_names[j]] = Limits(*own)
-        self.follower_limits = known = {
+        known = {
             name: scaled_limits(own, limits.follower_factors) for name, own in known.items()
         }
+        self.follower_limits: dict[str, Limits] = known
         self.moved: list[int] = [
             body
             for body, name in enumerate(tree.body_names)

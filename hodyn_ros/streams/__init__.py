@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.motion_stream import Instant, MotionStream, Plan, Request, Task
-from hodyn_ros.streams.timeline import PlannedMotion, State, Timeline
+from hodyn_ros.streams.timeline import PlannedMotion, ScaledClock, State, Timeline
 
 if TYPE_CHECKING:
     from hodyn_ros.streams.acting_wrenches import Wrenches
@@ -30,6 +30,7 @@ __all__ = [
     'PlannedMotion',
     'References',
     'Request',
+    'ScaledClock',
     'Stamps',
     'State',
     'Task',

@@ -39,6 +39,7 @@ Cause = tuple[bytes, str, object]
 
 LOST, MISSED = 'lost by the middleware', 'missed samples of the stream'
 LEFT_OUT, LATE, AHEAD = 'left out', 'dropped late samples', 'stamps far ahead'
+RESCALED = 'samples where the speed has changed'
 _NOT_KNOWN = 'not known: the middleware does not number messages'
 _BEYOND = 'samples beyond the limit of'
 OFF_LOOPS = 'measured off the loops: '
@@ -204,7 +205,7 @@ class InputHealth(Health):
                 len(publishers) > 1,
             ),
         ]
-        self.recent = Counter()
+        self.recent: Counter[str] = Counter()
         fine = 'input is taken' if self.total['received'] else 'no input yet'
         return *worst(causes, fine), values
 
@@ -275,7 +276,8 @@ class OutputHealth(Health):
             (WARN, 'limits are exceeded', hits),
             (WARN, 'samples of the stream were missed', recent[MISSED]),
         )
-        self.recent, self._longest = Counter(), {}
+        self.recent: Counter[str] = Counter()
+        self._longest = {}
         return *worst(causes, 'ok'), values
 
 

@@ -292,7 +292,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
         """
         if self.robot is not None:
             carried = self._payloads if payloads is None else payloads
-            self.robot = self.with_payloads(carried)
+            self.robot: Robot | None = self.with_payloads(carried)
             self._payloads = carried  # only if there is such a robot
 
     def with_payloads(self, payloads: tuple[Payload, ...]) -> Robot:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.errors import MotionError, StaleError, TrajectoryError
+from hodyn_ros.errors import MotionError, RequestError, StaleError, TrajectoryError
 from hodyn_ros.trajectory.motion import PiecewiseMotion
 from hodyn_ros.typing import Array, Flags
 
@@ -16,6 +16,8 @@ NANOSECONDS = 1_000_000_000  # in a second
 _LATEST = (2**31 - 1 - 10**6) * NANOSECONDS
 
 _TURN = 2.0 * np.pi  # rad
+
+_HIGHEST_SPEED = 1000.0  # %
 
 LATE_FOR_LOAD = 1.0
 """Age of a sample that is late because there is much to do, not because of its clock [s]."""
@@ -278,6 +280,98 @@ class Timeline:
             self._ended = motions.pop(0)
             return planned, planned.last
         return planned, now
+
+
+class _Speed(NamedTuple):
+    """Speed from a time of the node on [ns], and how far motions were behind then [ns]."""
+
+    speed: float
+    since: int
+    delay: int
+
+
+class ScaledClock:
+    """Clock of the motions of a controller that scales their speed, by the speeds that it reports.
+
+    As with ``scaled_joint_trajectory_controller``, motions go on by that part of the time that
+    passes, and so does the time until the stamp of one. A speed holds until another one comes.
+
+    It may be read in other threads than the one that takes speeds.
+
+    Examples
+    --------
+    >>> from hodyn_ros.streams import ScaledClock
+    >>> clock = ScaledClock()
+    >>> clock.take(30.0, time=1_000_000_000)
+    >>> clock.at(3_000_000_000), clock.delay(3_000_000_000)
+    (1600000000, 1400000000)
+    """
+
+    def __init__(self) -> None:
+        self._latest = _Speed(1.0, 0, 0)
+        self._heard: int | None = None
+
+    @property
+    def speed(self) -> float:
+        """Speed of motions; 1: as planned."""
+        return self._latest.speed
+
+    @property
+    def since(self) -> int:
+        """Time of the node from which on the speed holds [ns]."""
+        return self._latest.since
+
+    def take(self, percent: float, time: int) -> None:
+        """Take a speed [%] that has come at a time of the node [ns].
+
+        Raises
+        ------
+        RequestError
+            If it is not between 0 and 1000.
+        """
+        if not 0.0 <= percent <= _HIGHEST_SPEED:
+            raise RequestError(
+                f'The speed is {percent} %, expected a number from 0 to {_HIGHEST_SPEED:g}.'
+            )
+        self._heard = time
+        if percent / 100.0 != self.speed:
+            self._latest = _Speed(percent / 100.0, time, self.delay(time))
+
+    def restart(self, time: int) -> None:
+        """Have no delay at a time of the node [ns], since nothing is in progress."""
+        self._latest = _Speed(self.speed, time, 0)
+
+    def delay(self, time: int) -> int:
+        """How far motions are behind a time of the node [ns]."""
+        speed, since, delay = self._latest
+        return delay + round((1.0 - speed) * (time - since))
+
+    def at(self, time: int) -> int:
+        """Time of motions at a time of the node near now [ns]."""
+        return time - self.delay(time)
+
+    def executed(self, motion: Array) -> Array:
+        """Motion (K, n) as it takes place at the present speed, which is taken for constant."""
+        return motion * self.speed ** np.arange(float(len(motion)))[:, None]
+
+    def check(self, now: int, timeout: float) -> None:
+        """Refusal of a speed that is not known at a time of the node [ns].
+
+        Raises
+        ------
+        StaleError
+            If none has come, or none within a timeout [s]; 0: any age.
+        """
+        heard = self._heard
+        if heard is not None and not (timeout and now - heard > timeout * NANOSECONDS):
+            return
+        since = '' if heard is None else f' for {(now - heard) / NANOSECONDS:.3f} s'
+        raise StaleError(
+            f'No speed_scaling has come{since}, so the speed of the motion is not known. Is '
+            'speed_scaling_state_broadcaster active, and the topic speed_scaling remapped to its '
+            'topic? For a controller that does not scale, set the parameter speed_scaling to '
+            'false.'
+        )
 
 
 class Stamp(NamedTuple):

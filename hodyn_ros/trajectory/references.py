@@ -79,7 +79,7 @@ class Sinusoids(NamedTuple):
         wave = -np.asarray(self.amplitude) * omega ** (k[:, None] - 1.0) * np.cos(phase)
         factor = _window(self.ramp, self.duration)(np.clip(t, 0.0, self.duration))[..., 0]
         motion = (Jet.along(factor[..., None], 1) * Jet.along(wave, 1)).array(1)
-        motion[:, 0] += self.centre
+        motion[:, 0] += np.asarray(self.centre)
         return motion
 
 

@@ -267,7 +267,11 @@ def obstacle(robot):
 
 FAULTS = [
     (frozen_encoder, "'panda_joint4' stands still", 1.6),
-    (lost_encoder, "motor 'panda_joint3' one after the other cannot be true: it is held", 1.1),
+    (
+        lost_encoder,
+        "motor 'panda_joint3' one after the other cannot be true: it is held",
+        1.1,
+    ),
     (slipped_encoder, "'panda_joint5'", 1.1),
     (closed_brake, 'max_drive_error', 1.2),
     (weak_drives, 'max_drive_error', 1.2),

@@ -341,6 +341,7 @@ def test_robots_are_launched_with_their_description_and_limits(launched, robot):
     assert f'<robot name="{robot}"' in values['robot_description'].arguments[0]
     assert options['on_exit'] is None
     topics = {'joint_trajectory', 'joint_motion', 'joint_states', 'wrench', 'base_motion'}
+    topics.add('speed_scaling')
     assert topics < {old for old, _ in options['remappings']}
     required = launched(f'{robot}.launch.py', required='true')['hodyn_node']
     assert type(required['on_exit']).__name__ == 'Shutdown'
@@ -354,6 +355,13 @@ def test_arms_of_universal_robots_are_launched_behind_a_proxy(launched, arm):
     assert {options['namespace'] for options in nodes.values()} == {'left'}
     *files, values = nodes['hodyn_node']['parameters']
     assert values.pop('use_sim_time') is True
+    # Positions alone, at the speed of the teach pendant.
+    assert (values.pop('speed_scaling'), values.pop('command.effort_tolerance')) == (
+        True,
+        0.0,
+    )
+    topic = '/speed_scaling_state_broadcaster/speed_scaling'
+    assert ('speed_scaling', topic) in nodes['hodyn_node']['remappings']
     if arm == 'ur3':  # the topic has the description
         assert (files, values) == ([], {})
     else:
@@ -370,6 +378,11 @@ def test_arms_of_universal_robots_are_launched_behind_a_proxy(launched, arm):
     nodes = launched('ur.launch.py', **given)
     assert nodes['trajectory_proxy']['parameters'][0]['controller'] == 'other'
     assert nodes['hodyn_node']['parameters'][0] == given['params_file']
+    given = {'speed_scaling': '', 'controller_trajectory': '/other/joint_trajectory'}
+    options = launched('ur.launch.py', ur_type=arm, **given)['hodyn_node']
+    assert options['parameters'][-1]['speed_scaling'] is False
+    topic = given['controller_trajectory']
+    assert options['remappings'] == [('~/controller_trajectory', topic)]
     with pytest.raises(RuntimeError, match='which is no file'):
         launched('ur.launch.py', params_file='/no/such')
 

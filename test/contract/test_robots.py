@@ -508,8 +508,8 @@ def test_changed_gravity_is_an_array_of_the_model_alone(given):
     np.testing.assert_allclose(weight[0], 1.62 / 9.81 * weight[1], rtol=1e-14)
 
 
-def limits_of(**columns):
-    return RobotModel.from_urdf(TWO_LINK).limits._replace(**columns)
+def limits_of(lower=(-1.0, -1.0), jerk=(1.0, 1.0)):
+    return MotionLimits(lower, *np.ones((3, 2)), jerk, *np.ones((5, 2)))
 
 
 @pytest.mark.parametrize(

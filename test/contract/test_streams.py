@@ -13,8 +13,8 @@ from support.stream_machine import (
 )
 from support.stream_world import CHUNK, MS, SECOND, Delays, World
 
-from hodyn_ros import RobotModel
-from hodyn_ros.streams import Instant
+from hodyn_ros import HodynError, RobotModel
+from hodyn_ros.streams import Instant, ScaledClock
 
 
 def test_guarantees_hold_in_any_order_of_events():
@@ -319,6 +319,111 @@ def test_robot_that_does_not_follow_is_lost_and_starts_where_it_stands():
     check(world)
     np.testing.assert_allclose(world.runs[-1][1][0, 0], there, atol=1e-9)
     np.testing.assert_allclose(world.position, 0.0, atol=1e-6)
+
+
+def played(world, seconds):
+    """Go on; return samples as executed, and what the controller desires, (N, 3, n) each."""
+    rows = []
+    for _ in range(round(1000 * seconds)):
+        world.pass_time(0.001)
+        if world.samples[-1]:
+            motion, speed, desired = (
+                world.samples[-1][-1][1],
+                world.clock.speed,
+                world.jtc.desired,
+            )
+            scaled = desired.positions, desired.velocities, desired.accelerations
+            powers = speed ** np.arange(3.0)[:, None]
+            rows.append((world.clock.executed(motion), powers * scaled))
+    return np.array([x[:3] for x, _ in rows]), np.array([y for _, y in rows])
+
+
+def test_motion_is_the_one_of_a_controller_that_is_slowed_down_stopped_and_goes_on():
+    world = World(blends=False)
+    world.send([(0.8, 0.4), (0.0, 0.6)], [1, 2])
+    world.pass_time(0.3)
+    executed = []
+    for speed, seconds in ((0.3, 0.5), (0.0, 1.0), (1.0, 0.3), (0.5, 3.0)):
+        world.scale(speed)
+        begin = world.now
+        motion, desired = played(world, seconds)
+        for k, size in enumerate((1e-6, 1e-4, 1e-2)):  # of polynomials of degree 5
+            np.testing.assert_allclose(motion[:, k], desired[:, k], rtol=0.0, atol=size)
+        assert bool(np.abs(motion[-1, 1]).max() > 1e-3) is (speed in (0.3, 1.0))
+        if speed == 0.3:
+            rows = [world.clock.executed(x) for _, x in world.samples[-1][-400:]]
+            stamps = begin + MS * np.arange(101, 501)
+            executed.append(list(zip(stamps.tolist(), rows)))
+    assert world.state == 'idle' and not world.said
+    np.testing.assert_allclose(world.position, (0.0, 0.6), atol=1e-9)
+    check(world)
+    check_samples(world)
+    world.samples = executed  # whose derivatives are those in the time that passes
+    check_samples(world)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('blends', [False, True])
+@pytest.mark.parametrize('speed', [0.3, 0.5, 1.0])
+def test_new_motion_joins_one_that_is_slowed_down_where_the_controller_is(blends, speed):
+    sending = 9 * MS
+    world = World(seed=8, blends=blends, delays=Delays(sending=sending, is_fixed=True))
+    world.send([(0.8, 0.4), (0.0, 0.6)], [1, 2])
+    world.pass_time(0.4)
+    world.scale(speed)
+    world.pass_time(0.3)
+    world.send([(0.5, 0.5), (1.0, 1.0)], [0.5, 1.5])
+    while len(world.taken) < 2 or world.at.now < world.taken[-1].planned.first:
+        played(world, 0.01)
+    motion, desired = played(world, 0.3)
+    # Times that were sent are old when they arrive.
+    bound = 1e-4 + sending / SECOND * np.abs(desired[:, 1]).max() / speed
+    assert np.abs(motion[:, 0] - desired[:, 0]).max() <= bound
+    assert (np.abs(motion[:, 1]).max(axis=0) > 0.2 * speed).all()
+    check(world)
+    check_samples(world)
+    world.pass_time(6.0)
+    np.testing.assert_allclose(world.position, (1.0, 1.0), atol=1e-6)
+
+
+def test_stop_of_a_robot_that_stands_by_its_speed_is_executed_when_it_goes_on():
+    world = World(blends=False)
+    world.send([(0.8, 0.4)], [1])
+    world.pass_time(0.5)
+    world.scale(0.0)
+    world.pass_time(3.0)
+    there = world.position
+    world.stop()
+    world.pass_time(3.0)
+    np.testing.assert_allclose(world.position, there, atol=1e-4)
+    assert world.state == 'following' and not world.said
+    world.scale(0.5)
+    world.pass_time(1.3)
+    assert world.state == 'idle' and not world.velocity.any()
+    assert ((there < world.position) & (world.position < (0.8, 0.4))).all()
+    check(world)
+
+
+def test_delay_of_a_slow_motion_ends_with_it_and_slows_the_time_until_a_stamp():
+    world = World(blends=False)
+    world.scale(0.5)
+    for ahead, begins in ((0.0, 0.1), (1.0, 2.0)):
+        stamp = world.now + round(ahead * SECOND) if ahead else 0
+        world.send([world.position, world.position + 0.3], [0.0, 1.0], stamp)
+        sent, count = world.now, len(world.runs)
+        while len(world.runs) == count:
+            world.pass_time(0.001)
+        assert world.now - sent == pytest.approx(begins * SECOND, abs=0.1 * SECOND)
+        world.pass_time(3.0)
+        assert world.state == 'idle' and world.clock.delay(world.now) > SECOND
+    check(world)
+    for percent in (-1.0, 1e6, np.nan):
+        with pytest.raises(HodynError, match='from 0 to 1000'):
+            world.clock.take(percent, world.now)
+    world.clock.check(world.now, 0.0)
+    for clock, how in ((ScaledClock(), 'has come,'), (world.clock, 'has come for')):
+        with pytest.raises(HodynError, match=how):
+            clock.check(world.now, 0.5)
 
 
 CONTINUOUS = RobotModel.from_urdf(robots.TWO_LINK.replace('revolute', 'continuous'))

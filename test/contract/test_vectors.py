@@ -133,10 +133,15 @@ def test_every_algorithm_gives_efforts_with_their_derivatives(algorithm):
         assert_same(found, values(name, 'effort')[:, :orders])
 
 
-@pytest.mark.parametrize('algorithm', ['auto', 'nth_order', 'closed_form', 'lagrange'])
-def test_eight_derivatives_of_a_motion_give_six_of_the_efforts(algorithm):
-    found = inverse_dynamics(robot('panda'), values('order six', 'motion'), None, algorithm)
-    assert_same(found, values('order six', 'effort'))
+@pytest.mark.parametrize(
+    'algorithm',
+    ['auto', 'nth_order', 'closed_form', 'lagrange', 'compiled_robot', 'compiled_tree'],
+)
+def test_eight_derivatives_of_a_motion_give_six_of_the_efforts_machine_code_five(algorithm):
+    orders = 6 if algorithm.startswith('compiled') else 7
+    motion = values('order six', 'motion')[:, : orders + 2]
+    found = inverse_dynamics(robot('panda'), motion, None, algorithm)
+    assert_same(found, values('order six', 'effort')[:, :orders])
 
 
 @pytest.mark.parametrize('algorithm', [*NUMPY, 'compiled_robot', 'compiled_tree'])

@@ -284,7 +284,7 @@ def test_limits_that_nobody_knows_are_said_and_those_of_the_description_count(pa
     )
     unknown = panda.changed(limits=limits)
     drives = Actuators(unknown, drives.by_joint)
-    said = "velocity of panda_joint2 and the torque of panda_joint2: wrong measurements"
+    said = 'velocity of panda_joint2 and the torque of panda_joint2: wrong measurements'
     with pytest.warns(ControlWarning, match=said):
         tracking_controller(drives, T, torque_limits=np.inf)
 

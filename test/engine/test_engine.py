@@ -445,7 +445,7 @@ def test_other_types_of_numbers_are_refused(panda, dtype):
 
 
 def test_warm_up_makes_what_suits_the_robot(cold):
-    motion = random_motion(cold, K=8)
+    motion = random_motion(cold, K=9)
     cold.warm_up()
     for K in (3, 4, 5):
         assert chosen_algorithm(cold, motion[:K]) == 'compiled_robot'
@@ -453,7 +453,7 @@ def test_warm_up_makes_what_suits_the_robot(cold):
     large.warm_up(order=0)
     assert chosen_algorithm(large, random_motion(large, K=3)) == 'compiled_tree'
     assert chosen_algorithm(large, random_motion(large)) == 'nth_order'
-    with pytest.raises(HodynError, match='orders up to 4'):
+    with pytest.raises(HodynError, match='orders up to 5'):
         inverse_dynamics(cold, motion, algorithm='engine')
     assert chosen_algorithm(cold, motion) == 'nth_order'
     with pytest.raises(MotionError):

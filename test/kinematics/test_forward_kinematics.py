@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
 
 def test_any_batch_shape_and_the_tip_by_default():
-    model = RobotModel.from_urdf(robots.TWO_LINK, tip_link='tool')
+    model = RobotModel.from_urdf(robots.TWO_LINK)
     motion = np.random.default_rng(0).normal(size=(3, 2, 4, 2))
     result = forward_kinematics(model, motion)
     assert result.pose.shape == (3, 2, 4, 4)
@@ -28,7 +28,6 @@ def test_any_batch_shape_and_the_tip_by_default():
 @pytest.mark.parametrize(
     ('columns', 'arguments', 'error', 'words'),
     [
-        (2, (), ModelError, 'name one of the links base, upper, fore, tool'),
         (2, ('hand',), ModelError, "no link 'hand'"),
         (2, ('tool', 'world'), HodynError, 'expressed_in'),
         (5, ('tool',), MotionError, 'shape'),
@@ -37,3 +36,28 @@ def test_any_batch_shape_and_the_tip_by_default():
 def test_bad_input_is_refused_with_the_reason(compute, columns, arguments, error, words):
     with pytest.raises(error, match=words):
         compute(RobotModel.from_urdf(robots.TWO_LINK), np.zeros((3, columns)), *arguments)
+
+
+def test_the_last_link_is_the_tip_unless_the_robot_branches():
+    branch = robots.link('camera') + robots.joint('mount', 'upper', 'camera', kind='fixed')
+    branched = robots.TWO_LINK.replace('</robot>', branch + '</robot>')
+    assert RobotModel.from_urdf(robots.TWO_LINK).tip_link == 'tool'
+    for text, ends in (
+        ('panda_with_hand', 'panda_leftfinger, panda_rightfinger'),
+        (branched, 'fore, tool'),
+    ):
+        model = RobotModel.from_urdf(text)
+        assert model.tip_link is None
+        with pytest.raises(
+            ModelError, match=f'no tip link.* At the ends are {ends}; its links'
+        ):
+            forward_kinematics(model, np.zeros((3, model.n_joints)))
+    resting = robots.TWO_LINK.replace(
+        '</robot>', branch.replace('"upper"', '"base"') + '</robot>'
+    )
+    assert RobotModel.from_urdf(resting).tip_link == 'tool'
+    assert RobotModel.from_urdf(branched, tip_link='upper').tip_link == 'upper'
+    described = RobotModel.from_urdf(robots.TWO_LINK).provenance
+    assert (
+        described == RobotModel.from_urdf(robots.TWO_LINK).changed(tip_link=None).provenance
+    )

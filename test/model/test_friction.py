@@ -192,7 +192,8 @@ def test_tables_make_the_laws_whose_keys_they_have():
     [
         (
             {'viscosity': 1.0},
-            r'friction.a has viscosity \(did you mean viscous\?\), expected keys among viscous, coulomb',
+            r'friction.a has viscosity \(did you mean viscous\?\), expected keys among viscous, '
+            'coulomb',
         ),
         ({'phi1': 1.0, 'phi3': 0.1}, 'phi2 must be set, too, with phi1, phi3'),
         (

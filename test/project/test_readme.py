@@ -79,7 +79,8 @@ def rows_of(column):
 
 
 def test_topics_and_services_that_are_listed_are_those_of_the_node():
-    harness = Harness({'base_motion': True})  # an input that there is not otherwise
+    # Inputs that there are not otherwise.
+    harness = Harness({'base_motion': True, 'speed_scaling': True})
     try:
         assert harness.service.wait_for_service(TIMEOUT)
         client, namespace = harness.client, harness.client.get_namespace()

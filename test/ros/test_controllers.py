@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 from hodyn_msgs.msg import JointMotionTrajectory
 from scipy.interpolate import BPoly
-from std_msgs.msg import Float64MultiArray
+from scipy.optimize import least_squares
+from std_msgs.msg import Float64, Float64MultiArray
 from support import robots
-from support.messages import FIELDS, GRAVITY, NAMES, joint_trajectory, samples
+from support.messages import (
+    FIELDS,
+    GRAVITY,
+    NAMES,
+    joint_trajectory,
+    rows,
+    samples,
+    stamp_of,
+)
 from support.oracles import taylor_terms
-from support.ros_harness import Harness
+from support.ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.streams.motion_stream import LEAD_IN
@@ -35,8 +44,9 @@ USUAL = {
 class Station(Harness):
     """A node with the two-link arm and a listener to what it sends to controllers."""
 
-    def __init__(self):
-        super().__init__({f'friction.{name}.viscous': FRICTION for name in NAMES} | USUAL)
+    def __init__(self, **options):
+        friction = {f'friction.{name}.viscous': FRICTION for name in NAMES}
+        super().__init__(friction | USUAL | options)
         self.listen(JointTrajectory, 'hodyn_node/controller_trajectory')
         self.listen(Float64MultiArray, 'hodyn_node/commands')
         self.listen(JointMotionTrajectory, 'hodyn_node/planned_motion')
@@ -151,6 +161,63 @@ def test_stop_reaches_the_controller_too(station):
     times, rows = columns(station.received('controller_trajectory', 2)[1])
     assert times[-1] == pytest.approx(0.5 + LEAD_IN)
     np.testing.assert_allclose(rows[-1, 1:3], 0.0, atol=1e-12)
+
+
+def test_controller_without_efforts_gets_points_without_them(station):
+    assert station.set(command__effort_tolerance=0.0).successful
+    whole = station.move()
+    (message,) = station.received('controller_trajectory')
+    assert {len(point.effort) for point in message.points} == {0}
+    assert {len(point.accelerations) for point in message.points} == {2}
+    assert not any('holds with' in text for text in whole.remarks)
+
+
+def test_efforts_are_those_at_the_speed_that_the_controller_reports():
+    station = Station(speed_scaling=True)
+    try:
+        station.describe_and_wait(robots.TWO_LINK)
+        speed = station.advertise(Float64, 'speed_scaling')
+        # With a stamp it may wait for the planning process for longer than ten seconds.
+        now = station.client.get_clock().now().nanoseconds
+        long = joint_trajectory(POSITIONS, (0.0, 60.0, 120.0), stamp=now)
+        station.publishers['joint_trajectory'].publish(long)
+        knots = station.received('planned_motion')[0]
+        held = station.status('joint_effort', lambda s: dict_of(s)['held back'] != '0')
+        assert 'No speed_scaling has come, so' in held.message
+        assert not station.messages['hodyn_node/joint_effort']
+        assert station.set(input_timeout=0.0).successful
+        found = {}
+        for percent in (0.0, 50.0):
+            speed.publish(Float64(data=percent))
+            at = 'speed of trajectories [%]', f'{percent:g}'
+            station.status('model', lambda s, at=at: at in dict_of(s).items())
+            station.forget()
+            found[percent] = station.received('joint_effort', 9)[:9]
+        speed.publish(Float64(data=-1.0))
+        station.refuses('speed_scaling', 'expected a number from 0 to 1000')
+    finally:
+        station.close()
+    made = BPoly.from_derivatives(knots.time_from_start, samples(knots, FIELDS))
+    standing = np.array([rows(message) for message in found[0.0]])
+    assert (standing == standing[0]).all() and not standing[:, 1:].any()
+    assert {message.continuous_order for message in found[50.0]} == {2}
+
+    def expected(times):
+        orders = [(made.derivative(k) if k else made)(times) / 2.0**k for k in range(5)]
+        return content(np.stack(orders, axis=-2), 'full', True)
+
+    stamps = np.array([1e-9 * stamp_of(message) for message in found[50.0]])
+    executed = np.array([rows(message) for message in found[50.0]])
+    since = stamps - stamps[0]
+
+    def away(begin):
+        return executed - expected(begin + 0.5 * since)
+
+    grid = np.linspace(0.0, 115.0, 2001)
+    near = grid[np.abs(expected(grid)[:, 0] - executed[0, 0]).max(axis=1).argmin()]
+    begin = least_squares(lambda x: 1e9 * away(x)[:, 0].ravel(), near).x
+    scale = np.abs(executed).max(axis=(0, 2), keepdims=True)
+    assert np.abs(away(begin) / scale).max() < 1e-5
 
 
 @pytest.mark.parametrize('kind', ['full', 'without_gravity'])

@@ -34,6 +34,7 @@ READ_ONLY = {
     'loops',
     'answer_all',
     'base_motion',
+    'speed_scaling',
 }
 # What rclpy declares itself.
 OF_RCLPY = {'use_sim_time', 'start_type_description_service'}

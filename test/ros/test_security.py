@@ -96,7 +96,8 @@ def test_policy_grants_exactly_what_the_node_does(context, path):
         parameter_overrides=[
             Parameter('use_sim_time', value=True),
             Parameter('robot_description', value=robots.TWO_LINK),
-            Parameter('base_motion', value=True),  # an input that there is not otherwise
+            Parameter('base_motion', value=True),  # inputs that there are not otherwise
+            Parameter('speed_scaling', value=True),
         ],
     )
     observer = Node('observer', context=context)

@@ -3,6 +3,8 @@
 Source: ros2_controllers, commit 94e74de35 (August 2026). With command interfaces `effort`, the
 command is the effort of the trajectory and a PID of the error; with
 `position` and `effort` both are forwarded. All joints are in every trajectory, in any order.
+Without `blends` a new trajectory is set out for at once, as by releases up to 6.9.0 and by
+scaled_joint_trajectory_controller of Universal_Robots_ROS2_Driver, commit a16a26876 (July 2026).
 Integration of velocities and tolerances are left out.
 """
 
@@ -154,7 +156,9 @@ class Jtc:
         i=0.0,
         d=0.0,
         positions_upsampling=False,
+        blends=True,
     ):
+        self.blends, self.speed = blends, 1.0  # of the time of trajectories
         self.joint_names, self.period, self.interfaces = (
             tuple(joint_names),
             period,
@@ -201,7 +205,7 @@ class Jtc:
             self._cursor = now
             trajectory.set_out(Point(now, state[0], state[1], None, state[2]), now)
         else:
-            self._cursor += self.period
+            self._cursor += round(self.period * self.speed)
         self.desired = trajectory.sample(self._cursor)
         self._next = trajectory.sample(self._cursor + self.period)
         if self.interfaces != ('effort',):
@@ -218,9 +222,10 @@ class Jtc:
         """Go over to the new trajectory: continue the old one until then, if there is one."""
         old, new = self._trajectory, self._new
         self._new = None
-        if old is not None and len(old.points) > 1 and not self._is_holding:
+        is_blended = self.blends and not self._is_holding
+        if old is not None and len(old.points) > 1 and is_blended:
             # Times from the place in the old trajectory on. A stamp that has passed is now.
-            handover = max(new.start - now, 0)
+            handover = round(max(new.start - now, 0) * self.speed)
             shift = self._cursor - old.start
             points = [replace(p, time=p.time - shift) for p in old.points]
             kept = [p for p in points if 0 < p.time < handover]

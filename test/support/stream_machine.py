@@ -107,6 +107,16 @@ class Machine(RuleBasedStateMachine):
             self.world.send([(0.01 * number, -0.01 * number)], [1.0])
             self.world.pass_time(0.01)
 
+    @rule(speed=st.sampled_from([0.0, 0.1, 0.5]), tenths=st.integers(1, 5), goal=POSITIONS)
+    def slow_down(self, speed, tenths, goal):
+        """The controller slows down or stands for a while, in which a trajectory comes."""
+        world = self.world
+        world.scale(speed)
+        world.pass_time(0.03)
+        world.send([np.array(goal[0]) / 10.0], [0.8])
+        world.pass_time(0.1 * tenths)
+        world.scale(1.0)
+
     @invariant()
     def guarantees(self):
         check(self.world)

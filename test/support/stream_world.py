@@ -25,6 +25,7 @@ from hodyn_ros.streams import (
     Plan,
     PlannedMotion,
     Request,
+    ScaledClock,
     State,
     plan_from_state,
 )
@@ -46,6 +47,9 @@ PLANNING = {
 # With every new trajectory the controller lags by a cycle behind the old one until the new one
 # begins, and where it goes over it makes polynomials of its own.
 LAG, SWING = 2e-3, 2e-3  # s, rad
+# While the speed is scaled, times of motions that are on their way are off by that of sending, and
+# where a controller sets out with the speed of the robot, that is not the one of its trajectory.
+SCALED_SWING = 0.02
 
 
 @lru_cache(maxsize=1)
@@ -66,7 +70,8 @@ class World:
 
     `broken` says what did not hold, `samples` has all that was streamed, stamps [ns] and motions
     (5, n), in unbroken runs; `plans` what was answered to trajectories; `late` counts those that
-    the controller had after their first point; `said` is why the robot was lost.
+    the controller had after their first point; `said` is why the robot was lost. `scale` sets
+    the speed of the controller; stamps of samples are by the time of the stream.
     """
 
     def __init__(
@@ -78,8 +83,10 @@ class World:
         model=model(),  # noqa: B008
         given_limits=None,
         start=None,
+        blends=True,
         **settings,
     ):
+        self.blends, self.clock, self.swing = blends, ScaledClock(), SWING
         self.rng, self.delays = np.random.default_rng(seed), delays
         self.model, self.limits = model, motion_limits(model, given_limits or {})
         self.now, self.steady = 1000 * SECOND, 0.0
@@ -104,7 +111,7 @@ class World:
 
     @property
     def at(self):
-        return Instant(self.now, self.steady)
+        return Instant(self.clock.at(self.now), self.steady)
 
     @property
     def state(self):
@@ -127,7 +134,7 @@ class World:
         motion[:2] = self.position, self.velocity
         if not self.velocity.any():
             motion[1:] = 0.0
-        return State(motion, False, self.now, 'as measured')
+        return State(motion, False, self.at.now, 'as measured')
 
     # What users do
 
@@ -135,10 +142,21 @@ class World:
         data = pickle.dumps(
             (np.array(positions, dtype=float), np.array(times, dtype=float))
         )
-        self.stream.take(Request(data, stamp, topic), self.at)
+        self._take(Request(data, stamp, topic))
 
     def stop(self, stamp=0):
-        self.stream.take(Request(b'', stamp), self.at)
+        self._take(Request(b'', stamp))
+
+    def _take(self, request):
+        if not (self.stream.timeline or self.waits):
+            self.clock.restart(self.now)
+        stamp = request.stamp and request.stamp - self.clock.delay(self.now)
+        self.stream.take(request._replace(stamp=stamp), self.at)
+
+    def scale(self, speed):
+        """Have the controller go on at a speed."""
+        self.clock.take(100.0 * speed, self.now)
+        self.jtc.speed, self.swing = speed, SCALED_SWING
 
     def deactivate(self):
         """The controller is switched off: the robot stands still at once."""
@@ -150,7 +168,9 @@ class World:
         self.is_off_path = bool(self.samples[-1])
         if self.has_controller and self.jtc is None:
             names = self.model.joint_names
-            self.jtc = Jtc(names, MS, interfaces=('position', 'effort'))
+            interfaces = 'position', 'effort'
+            self.jtc = Jtc(names, MS, interfaces=interfaces, blends=self.blends)
+            self.jtc.speed = self.clock.speed
 
     def kill_planner(self):
         """The process ends, and is there again at once."""
@@ -236,10 +256,11 @@ class World:
         self.sent += 1
         if not self.has_controller:
             return
-        soon = self.now + SECOND // 2
+        now, behind = self.at.now, self.clock.delay(self.now)
+        soon = now + SECOND // 2
         # It takes the place of those that would begin after it.
-        waiting = [t for t in self.firsts if self.now < t < planned.first]
-        self.firsts = [*waiting, planned.first] if planned.first > self.now else waiting
+        waiting = [t for t in self.firsts if now < t < planned.first]
+        self.firsts = [*waiting, planned.first] if planned.first > now else waiting
         ahead = sum(first < soon for first in self.firsts)
         self._expect(
             ahead <= 3, 'the controller has more than two motions ahead, and a stop'
@@ -251,15 +272,20 @@ class World:
         self.arrival = max(self.arrival + SPACING, soonest)
         delay = self.arrival - self.now
 
+        due = stamp = planned.first + behind - LEAD_IN
+        if self.clock.speed != 1.0:
+            stamp = min(stamp, self.now)
+
         def arrive():
             self.stream.leads.note_delivery(delay / SECOND)
-            stamp = planned.first - LEAD_IN
-            self.late += stamp < self.now
+            self.late += due < self.now
             if self.jtc is None:
                 return
             rows = zip(points.times, points.motion, points.effort)
             sent = [
-                Point(round(time * SECOND) + planned.start - stamp, *motion, effort)
+                Point(
+                    round(time * SECOND) + planned.start + behind - stamp, *motion, effort
+                )
                 for time, motion, effort in rows
             ]
             self.jtc.take_points(sent, stamp, self.now)
@@ -286,6 +312,7 @@ class World:
         self.arrival, self.open_task, self.made = 0, None, {}
         self.samples.append([])
         self.now -= round(seconds * SECOND)
+        self.clock = ScaledClock()
         self.deactivate()
         self.activate()
 
@@ -301,7 +328,7 @@ class World:
             if self.hangs and self.rng.random() < 0.1:
                 self.kill_planner()
         if not self.now % OBSERVE_PERIOD:
-            self.said = self.stream.observe(self.position, self.now) or self.said
+            self.said = self.stream.observe(self.position, self.at.now) or self.said
         self._sample()
         if self.jtc is not None:
             self._execute()
@@ -322,14 +349,17 @@ class World:
         planned, stamp = due
         motion = planned.at(stamp)
         run = self.samples[-1]
-        run.append((stamp, motion))
+        if not run or stamp > run[-1][0]:  # or the controller stands
+            run.append((stamp, motion))
         if stamp == planned.last:  # the next one begins where the robot is
             self.samples.append([])
         if not self.has_controller and self.is_active:
             self.position, self.velocity = motion[:2]
         elif self.jtc is not None and not self.is_off_path:
             away = np.abs(self.position - motion[0]) - LAG * np.abs(motion[1])
-            self._expect(away.max() <= SWING, 'what is commanded is not what is streamed')
+            self._expect(
+                away.max() <= self.swing, 'what is commanded is not what is streamed'
+            )
 
     def _execute(self):
         """Command of the next cycle, which the robot carries out."""

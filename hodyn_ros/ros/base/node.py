@@ -30,6 +30,7 @@ from hodyn_ros.streams.health import OutputHealth, reason
 from hodyn_ros.streams.motion_stream import Instant, MotionStream
 from hodyn_ros.streams.preparation import RobotPreparation
 from hodyn_ros.streams.robot_in_use import DESCRIPTION
+from hodyn_ros.streams.timeline import ScaledClock
 
 S = TypeVar('S')
 
@@ -83,14 +84,14 @@ class RobotNode(ReceivingNode, Generic[S]):
         self._is_open = False
         self._inputs: list[Input] = []
         self._logged: dict[str, tuple[float, int]] = {}  # when, and how many were not since
-        self.parameters = Parameters(
+        self.parameters: Parameters[S] = Parameters(
             self, kind, self._exchange, self.check_settings, self._on_parameters_set
         )
         self.settings: S = self.parameters.settings
-        self.diagnostics = Diagnostics(self.get_fully_qualified_name())
+        self.diagnostics: Diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._calls = queue.SimpleQueue[partial[None]]()
         self._has_calls = self.create_guard_condition(self._run_calls)
-        self.worker = Worker('worker', self.get_logger().error)
+        self.worker: Worker = Worker('worker', self.get_logger().error)
         self._diagnostics_publisher = qos.create_publisher(
             self, DiagnosticArray, '/diagnostics', qos.OUTPUT
         )
@@ -384,6 +385,8 @@ class StreamNode(RobotNode[S]):
 
     Attributes
     ----------
+    clock : ScaledClock
+        Time of the stream.
     stream : MotionStream
     preparation : RobotPreparation
     """
@@ -391,6 +394,10 @@ class StreamNode(RobotNode[S]):
     stream: MotionStream
     preparation: RobotPreparation[Any]
 
+    def __init__(self, name: str, kind: type[S], **node_options: Any) -> None:
+        self.clock = ScaledClock()
+        super().__init__(name, kind, **node_options)
+
     def instant(self) -> Instant:
         """Time of the stream."""
-        return Instant(self.now(), time.monotonic())
+        return Instant(self.clock.at(self.now()), time.monotonic())

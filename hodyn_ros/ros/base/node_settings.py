@@ -149,6 +149,9 @@ class EstimatorSettings:
     )
 
 
+_SPACING_TOLERANCE = 0.05  # N m, N
+
+
 @dataclass(frozen=True)
 class CommandSettings:
     """What is sent to controllers; limits are checked on all of the effort whatever is sent."""
@@ -163,12 +166,17 @@ class CommandSettings:
         'Efforts for controllers contain friction; false for robots that compensate it.',
     )
     effort_tolerance: float = entry(
-        0.05,
+        _SPACING_TOLERANCE,
         'Largest error of efforts interpolated linearly between points of '
-        '~/controller_trajectory [N m, N]; 0: no efforts.',
+        '~/controller_trajectory [N m, N]; 0: points as for the default, without efforts.',
         0.0,
         1e6,
     )
+
+    @property
+    def spacing_tolerance(self) -> float:
+        """Error of efforts by which points are spaced, whether they have efforts or not."""
+        return self.effort_tolerance or _SPACING_TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -221,6 +229,12 @@ class NodeSettings:
     base_motion: bool = entry(
         False,
         'The base moves by the messages on base_motion; without them no efforts are published.',
+        read_only=True,
+    )
+    speed_scaling: bool = entry(
+        False,
+        'The controller scales the speed of trajectories by the messages on speed_scaling; '
+        'without them no efforts of trajectories are published.',
         read_only=True,
     )
     allow_impossible_inertia: bool = entry(

@@ -362,7 +362,7 @@ def all_finite(values: list[Any]) -> bool:
     return bool(values) and all(is_number(x) and math.isfinite(x) for x in values)
 
 
-KINDS = {
+KINDS: dict[type, str] = {
     bool: 'switch',
     int: 'whole',
     float: 'number',
@@ -516,7 +516,7 @@ class Parameters(Generic[S]):
     ) -> None:
         self._node, self._kind = node, kind
         self._on_change, self._check_further, self._on_set = on_change, check, on_set
-        self.given = {
+        self.given: dict[str, Any] = {
             name: item.value
             for name, item in node.get_parameters_by_prefix('').items()
             if name not in _OF_RCLPY

@@ -19,7 +19,7 @@ from hodyn_ros.errors import HodynError, MessageError, SizeError
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names, unheard_publishers
 from hodyn_ros.ros.base.executor import take_following
-from hodyn_ros.streams.health import LEFT_OUT, LOST
+from hodyn_ros.streams.health import LEFT_OUT, LOST, InputHealth
 from hodyn_ros.streams.robot_in_use import DESCRIPTION
 
 try:
@@ -118,7 +118,7 @@ class Input:
         self._unpack: Callable[[bytes], Any] = topic.unpack or rclpy_unpacks
         self._numbers: dict[bytes, int] = {}  # the latest of every publisher
         self._warned: set[str] = set()  # what is said of publishers that are there
-        self.health = node.diagnostics.input(topic.name)
+        self.health: InputHealth = node.diagnostics.input(topic.name)
         # Who counts what is lost watches publishers too: rclpy need not warn of those that do not
         # fit.
         events = SubscriptionEventCallbacks(use_default_callbacks=False)
@@ -128,7 +128,7 @@ class Input:
         # ROS 2 Humble tells nothing of a message.
         if not hasattr(Subscription, 'CallbackType'):
             receive = partial(self.receive, info={})
-        self.subscription = qos.create_subscription(
+        self.subscription: Any = qos.create_subscription(
             node,
             topic.kind,
             topic.name,

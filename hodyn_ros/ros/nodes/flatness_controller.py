@@ -34,7 +34,8 @@ from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.streams.control_loop import ControlLoop, ControlStep
 from hodyn_ros.streams.loop_inputs import ELASTIC_STATE
 from hodyn_ros.streams.loop_laws import Laws, controlled_robot, make_laws
-from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant
+from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant, MotionStream
+from hodyn_ros.streams.preparation import RobotPreparation
 from hodyn_ros.streams.timeline import nanoseconds
 
 REFERENCE = '~/reference'
@@ -65,10 +66,11 @@ class FlatnessControllerNode(StreamNode[ControlSettings]):
     def __init__(self, **node_options: Any) -> None:
         super().__init__('flatness_controller', ControlSettings, **node_options)
         planning = PlanningClient(self)
-        self.control = ControlLoop(
+        self.control: ControlLoop = ControlLoop(
             self, planning, controlled_robot, make_laws, planning.set_up
         )
-        self.stream, self.preparation = self.control.stream, self.control.preparation
+        self.stream: MotionStream = self.control.stream
+        self.preparation: RobotPreparation[Any] = self.control.preparation
         self._message = JointState()
         self._named: Laws | None = None  # for which the message has its names
         self._publisher = self.advertise(JointState, '~/motor_command')

@@ -29,7 +29,7 @@ from hodyn_msgs.msg import (
 )
 from hodyn_msgs.srv import SetFriction, SetPayload
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
+from std_msgs.msg import Float64, Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -75,7 +75,7 @@ from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import ControllerOutput
 from hodyn_ros.ros.planner.planner import SERVICES, health_of
 from hodyn_ros.streams.acting_wrenches import check_target
-from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
+from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS, RESCALED
 from hodyn_ros.streams.measured import MeasuredMotion, MechanismStates
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
@@ -95,7 +95,13 @@ from hodyn_ros.streams.surroundings import (
     Surroundings,
     deviations,
 )
-from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
+from hodyn_ros.streams.timeline import (
+    NANOSECONDS,
+    ScaledClock,
+    State,
+    check_age,
+    nanoseconds,
+)
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.typing import Array
 
@@ -163,10 +169,10 @@ class HodynNode(StreamNode[NodeSettings]):
             self, self._around.wrenches.latest, self._on_progress, self._on_robot
         )
         self._planning = PlanningClient(self, ControllerOutput(self))
-        self.stream = MotionStream(
+        self.stream: MotionStream = MotionStream(
             self._planning,
             lambda: self.settings,
-            lambda now: self._measured.state(now, self.settings.input_timeout),
+            self._measured_state,
             self._on_planned,
             has_controller=True,
         )
@@ -193,6 +199,9 @@ class HodynNode(StreamNode[NodeSettings]):
             if name != 'base_motion' or self.settings.base_motion:
                 take = partial(self._take_acting, name, keep)
                 samples.append(Topic(name, kind, take, profile))
+        if self.settings.speed_scaling:
+            scale = self._take_speed_scaling
+            samples.append(Topic('speed_scaling', Float64, scale, qos.SENSOR_INPUT))
         for topic in samples:
             series = topic._replace(profile=qos.as_series(topic.profile))
             yield series if self.settings.answer_all else topic
@@ -668,15 +677,29 @@ class HodynNode(StreamNode[NodeSettings]):
         request = request_of(data, self.settings.max_trajectory_points, topic)
         if not self.preparation.is_under_way:
             self.preparation.ready()
-        if lost := self.stream.take(request, self.instant()):
+        now, stream = self.now(), self.stream
+        if not stream.timeline and not stream.waiting(self.instant())[0]:
+            self.clock.restart(now)
+        if request.stamp:
+            request = request._replace(stamp=request.stamp - self.clock.delay(now))
+        if lost := stream.take(request, self.instant()):
             self.get_logger().error(lost)
 
+    def _take_speed_scaling(self, message: Float64) -> None:
+        self.clock.take(message.data, self._times_of_arrival()[0])
+
+    def _measured_state(self, _: int) -> State | None:
+        """Measured state near now, by the time of the stream."""
+        state = self._measured.state(self.now(), self.settings.input_timeout)
+        return state and state._replace(time=self.clock.at(state.time))
+
     def _on_stream_timer(self) -> None:
-        at, robot = self.instant(), self.robot
-        now, timeline = at.now, self.stream.timeline
-        measured = self._measured.latest
-        if measured is not None and (lost := self.stream.observe(*measured)):
-            self.get_logger().error(lost)
+        now, at, robot = self.now(), self.instant(), self.robot
+        timeline, clock = self.stream.timeline, self.clock
+        if self._measured.latest is not None:
+            position, measured_at = self._measured.latest
+            if lost := self.stream.observe(position, clock.at(measured_at)):
+                self.get_logger().error(lost)
         due = self.stream.sample(at)
         last, self._last_tick = self._last_tick, None if due is None else now
         if last is not None and due is not None:
@@ -690,16 +713,22 @@ class HodynNode(StreamNode[NodeSettings]):
             self._last_tick = None
         if due is None or robot is None:
             return
-        planned, stamp = due
-        source = JointEffort.SOURCE_JOINT_TRAJECTORY
+        planned, moment = due
+        stamp, source = moment + clock.delay(now), JointEffort.SOURCE_JOINT_TRAJECTORY
         continuous = continuous_order(planned.continuous_derivative)
+        if last is not None and clock.since > last:
+            continuous = -1
+            self.diagnostics.output.add(RESCALED)
         try:
             if planned.joint_names != robot.model.joint_names:
                 timeline.clear()
                 raise TrajectoryError(
                     'The trajectory is for a robot that has been replaced.'
                 )
-            self._publish_effort(robot, planned.at(stamp), stamp, source, continuous)
+            if self.settings.speed_scaling:
+                clock.check(now, self.settings.input_timeout)
+            motion = clock.executed(planned.at(moment))
+            self._publish_effort(robot, motion, stamp, source, continuous)
         except Exception as error:  # also a fault of ours: no silence while all seems well
             self.hold_back('effort', error)
 
@@ -713,7 +742,7 @@ class HodynNode(StreamNode[NodeSettings]):
         self._around.clear()
         self._measured.reset()
         self._identification.clear()
-        self._last_tick = None
+        self._last_tick, self.clock = None, ScaledClock()
         if self.stream.clear(f'Dropped: {why}.'):
             self.get_logger().error(f'The running trajectory is stopped: {why}.')
 
@@ -723,7 +752,8 @@ class HodynNode(StreamNode[NodeSettings]):
         """Health of the node."""
         settings, diagnostics = self.settings, self.diagnostics
         self._note_limit_hits()
-        for topic in ('joint_motion', 'joint_states'):
+        scaled = ('speed_scaling',) * settings.speed_scaling
+        for topic in ('joint_motion', 'joint_states', *scaled):
             diagnostics.input(topic).timeout = settings.input_timeout
         for topic in ('wrench_motion', 'wrench'):
             diagnostics.input(topic).timeout = settings.wrench.timeout
@@ -757,6 +787,8 @@ class HodynNode(StreamNode[NodeSettings]):
         carried = {f'payload of {item.link}': str(item) for item in robot.payloads}
         laws = {f'friction of {joint}': str(law) for joint, law in model.friction.items()}
         limits = dict(zip(['limits'], self.settings.headroom()))
+        if self.settings.speed_scaling:
+            limits['speed of trajectories [%]'] = f'{100.0 * self.clock.speed:g}'
         return {**algorithms, **carried, **laws, **limits}
 
 

@@ -177,7 +177,7 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             handle_accepted_callback=self._on_goal,
             cancel_callback=self._on_cancel,
         )
-        self.closing += [self._controller.destroy, self._server.destroy]
+        self.closing.extend((self._controller.destroy, self._server.destroy))
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._watch = self.create_timer(_WATCH_PERIOD, self._on_watch, clock=steady)
         self._watch.cancel()

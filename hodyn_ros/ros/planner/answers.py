@@ -78,7 +78,7 @@ from hodyn_ros.typing import Array
 if TYPE_CHECKING:
     from hodyn_ros.ros.base.node_settings import NodeSettings
 
-Response = ComputeInverseDynamics.Response
+_Response = ComputeInverseDynamics.Response
 
 # Parts of a segment between two waypoints at which a motion is compared with its limits too.
 _LOOKS = (np.arange(16) + 0.5) / 16
@@ -94,13 +94,13 @@ LEFT_OUT = f'{AT_REST} Where they are left out, ~/joint_effort has them.'
 _OF_TRAJECTORIES = ('sample_times', 'sample_period', 'start_state', 'interpolation')
 
 _ERROR_CODES = {
-    ModelError: Response.NO_MODEL,
-    JointNameError: Response.INVALID_JOINTS,
-    WrenchError: Response.INVALID_WRENCH,
-    ActuatorError: Response.INVALID_ACTUATION,
-    RequestError: Response.INVALID_REQUEST,
+    ModelError: _Response.NO_MODEL,
+    JointNameError: _Response.INVALID_JOINTS,
+    WrenchError: _Response.INVALID_WRENCH,
+    ActuatorError: _Response.INVALID_ACTUATION,
+    RequestError: _Response.INVALID_REQUEST,
     ScalingError: RetimeTrajectory.Response.LIMITS_EXCEEDED,
-    HodynError: Response.INVALID_MOTION,  # any other one
+    HodynError: _Response.INVALID_MOTION,  # any other one
 }
 
 
@@ -515,10 +515,10 @@ def answer(
         message, warnings = _requested(robot, request, settings)
         warnings += (AT_REST,) * settings.base_motion + settings.headroom()
     except HodynError as error:
-        return Response(success=False, error_code=error_code(error), message=str(error))
-    return Response(
+        return _Response(success=False, error_code=error_code(error), message=str(error))
+    return _Response(
         success=True,
-        error_code=Response.SUCCESS,
+        error_code=_Response.SUCCESS,
         effort_trajectory=message,
         warnings=[*robot.model.warnings, *warnings],
     )

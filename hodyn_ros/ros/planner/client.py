@@ -123,13 +123,13 @@ class PlanningClient:
         number : int
             Of the task.
         start : int
-            When the time of the plan is zero [ns].
+            When the time of the plan is zero, by the time of the stream [ns].
         """
         (planned, made), self._made = self._made, (0, None)
         if self._output is not None and made is not None and planned == number:
             self._output.send(made, start)
         with self._lock:
-            self._send('accept', number, start)
+            self._send('accept', number, start + self._delay)
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Send a motion to rest to controllers, and have the whole answer to it published.
@@ -139,13 +139,20 @@ class PlanningClient:
         Parameters
         ----------
         planned : PlannedMotion
+            By the time of the stream.
         remark : str
             In the whole answer.
         """
         if self._output is not None:
             self._output.send_stop(planned)
+        planned = planned._replace(start=planned.start + self._delay)
         with self._lock:
             self._send('publish', planned, remark)
+
+    @property
+    def _delay(self) -> int:
+        """How far the time of the stream is behind that of the node [ns]."""
+        return self._node.clock.delay(self._node.now())
 
     def close(self) -> None:
         """End the process; what it has begun it finishes, but not for long."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from builtin_interfaces.msg import Duration
 from hodyn_msgs.msg import JointMotionTrajectory
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_trajectory
@@ -116,7 +116,7 @@ def planned_for_controller(
     -------
     made : ForController
         The stamp of its points lies `LEAD_IN` before the first sample of the motion. Without
-        points if the settings want none, the base moves, or there are none.
+        points if the base moves, or there are none.
     remark : str
         On the points.
     warning : str
@@ -125,12 +125,13 @@ def planned_for_controller(
     # Whatever stamp the waypoints had: one that has passed is "now" for a controller.
     offset = planned.first - planned.start - round(LEAD_IN * NANOSECONDS)
     points, remark, warning = b'', '', ''
-    if settings.command.effort_tolerance and not settings.base_motion:
+    command = settings.command
+    if not settings.base_motion:
         try:
             found = controller_trajectory(
                 robot.sent,
                 planned.motion,
-                settings.command.effort_tolerance,
+                command.spacing_tolerance,
                 max_points=settings.max_trajectory_points,
             )
         except HodynError as error:
@@ -140,7 +141,12 @@ def planned_for_controller(
         else:
             message = controller_message(planned.joint_names, found, 0, -offset)
             message.header.frame_id = robot.model.base_link
-            points, remark = serialize_message(message), _cancelling(robot, found)
+            if command.effort_tolerance:
+                remark = _cancelling(robot, found)
+            else:
+                for point in message.points:
+                    point.effort = []
+            points = serialize_message(message)
     knots = motion_message(planned)
     motion = b'' if knots is None else serialize_message(knots)
     return ForController(points, motion, offset, time.monotonic()), remark, warning
@@ -190,7 +196,7 @@ class ControllerOutput:
         self._sent = 0.0  # when the latest one was, of a steady clock [s]
 
     def send(self, made: ForController, start: int) -> None:
-        """Publish messages on a motion whose time is zero at a time [ns]."""
+        """Publish messages on a motion whose time is zero at a time of the stream [ns]."""
         self._worker.put(lambda: self._publish(made, start))
 
     def send_stop(self, planned: PlannedMotion) -> None:
@@ -215,16 +221,34 @@ class ControllerOutput:
     def _publish(self, made: ForController, start: int) -> None:
         # A controller that gets two in one of its cycles drops the first.
         time.sleep(max(self._sent + SPACING - time.monotonic(), 0.0))
+        clock, now = self._node.clock, self._node.now()
+        start += clock.delay(now)
+        stamp, points = start + made.offset, made.points
+        if points and clock.speed != 1.0 and stamp > now:
+            # Some controllers scale the time until a stamp, others do not, and all of them scale
+            # the times of points.
+            points, stamp = _later(points, stamp - now), now
         is_followed = made.motion and self._motions.get_subscription_count()
         if is_followed:
             self._motions.publish(_stamped(made.motion, start))
-        if made.points and self._points is not None:
-            self._points.publish(_stamped(made.points, start + made.offset))
+        if points and self._points is not None:
+            self._points.publish(_stamped(points, stamp))
         elif not is_followed:
             return
         self._sent = time.monotonic()
         note = self._node.stream.leads.note_delivery
         self._node.soon(note, self._sent - made.since)
+
+
+def _later(data: bytes, shift: int) -> bytes:
+    """Serialized JointTrajectory whose points are later after its stamp [ns]."""
+    message = deserialize_message(data, JointTrajectory)
+    for point in message.points:
+        time_ = point.time_from_start
+        instant = time_.sec * NANOSECONDS + time_.nanosec + shift
+        time_.sec, time_.nanosec = divmod(instant, NANOSECONDS)
+    shifted: bytes = serialize_message(message)
+    return shifted
 
 
 def _stamped(data: bytes, stamp: int) -> bytes:

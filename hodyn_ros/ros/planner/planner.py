@@ -127,9 +127,10 @@ class Planner(Generic[S]):
         log: Callable[[str], object],
     ) -> None:
         self._make_robot = make_robot
-        self.report, self.worker = report, Worker('planning', log)
+        self.report: Callable[..., None] = report
+        self.worker: Worker = Worker('planning', log)
         self._compiling = Worker('compiling', log)
-        self.changed = threading.Condition()  # lock of what follows
+        self.changed: threading.Condition = threading.Condition()  # lock of what follows
         self._robot: Robot | None = None
         self._settings = settings
         self._is_expected = False

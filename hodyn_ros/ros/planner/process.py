@@ -100,8 +100,8 @@ class Service(NamedTuple):
 
 
 # Codes of all of them.
-BUSY = RetimeTrajectory.Response.BUSY
-INTERNAL_ERROR = RetimeTrajectory.Response.INTERNAL_ERROR
+BUSY: int = RetimeTrajectory.Response.BUSY
+INTERNAL_ERROR: int = RetimeTrajectory.Response.INTERNAL_ERROR
 
 
 class ServingPlanner(Planner[NodeSettings]):

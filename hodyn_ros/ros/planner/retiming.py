@@ -29,7 +29,7 @@ from hodyn_ros.typing import Array
 if TYPE_CHECKING:
     from hodyn_ros.ros.base.node_settings import NodeSettings
 
-Response = RetimeTrajectory.Response
+_Response = RetimeTrajectory.Response
 
 _TIMINGS = {
     RetimeTrajectory.Request.PATH: 'path',
@@ -59,7 +59,7 @@ def retimed(
         exceeded = _limit_messages(getattr(error, 'limiting', None))
         headroom = settings.headroom() if isinstance(error, ScalingError) else ()
         text = ' '.join((str(error), *headroom))
-        return Response(error_code=error_code(error), message=text, limiting=exceeded)
+        return _Response(error_code=error_code(error), message=text, limiting=exceeded)
 
 
 def _retimed(
@@ -79,7 +79,7 @@ def _retimed(
         raise RequestError(
             'drop_standstills is for the timing PATH; leave it or UNIFORM out.'
         )
-    tolerance = request.effort_tolerance or settings.command.effort_tolerance
+    tolerance = request.effort_tolerance or settings.command.spacing_tolerance
     what = 'effort_tolerance (0: the parameter command.effort_tolerance)'
     checked_number(what, tolerance, RequestError, above=0.0, unit='N m')
     shares = settings.shares()
@@ -109,7 +109,7 @@ def _retimed(
     if settings.base_motion:
         for point in message.points:
             point.effort = []
-    return Response(
+    return _Response(
         success=True,
         trajectory=message,
         duration=found.duration,
