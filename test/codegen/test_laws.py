@@ -190,7 +190,7 @@ def test_a_singular_mass_matrix_is_told(tmp_path):
         warnings.simplefilter('ignore', ModelWarning)
         model = RobotModel.from_body_screws([[0, 0, 1, 0, 0, 0]] * 2, B, inertias=inertias)
     drives = Actuators(model, dict.fromkeys(model.joint_names, SeriesElastic(1000.0, 0.5)))
-    controller = TrackingController(drives, T, torque_limits=np.inf)
+    controller = TrackingController(drives, T, torque_limits=np.inf, guards=None)
     c, desired, bent = Compiled(build(controller, tmp_path)), np.zeros((5, 2)), [0.0, 1.0]
     c.command(desired, bent, None, bent)
     assert c.status == 0

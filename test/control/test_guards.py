@@ -17,6 +17,7 @@ from support.followed import AT_REST, FLOATING, Followed, T, law, resting
 from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import (
+    ControlWarning,
     GravityCompensation,
     Guards,
     tracking_controller,
@@ -254,7 +255,8 @@ def test_torque_limits_that_nobody_knows_are_asked_for():
     actuators = Actuators(model, drives)
     with pytest.raises(ControlError, match=r"'shoulder' is not known.*np.inf"):
         tracking_controller(actuators, T)
-    law = tracking_controller(actuators, T, torque_limits=np.inf)
+    with pytest.warns(ControlWarning, match='torque of shoulder, elbow: wrong meas'):
+        law = tracking_controller(actuators, T, torque_limits=np.inf)
     assert np.isinf(law.torque_limits).all()
 
 
