@@ -65,7 +65,7 @@ def format_of(path: Path, is_folder: bool, others: str) -> Format:
     if is_folder or suffix in SUFFIXES:
         return _BY_SUFFIX[suffix]
     raise FileError(
-        f'{path}: the suffix {suffix!r} is unknown{did_you_mean(suffix, SUFFIXES)}, expected one '
+        f'{path}: the suffix {suffix!r} is unknown{did_you_mean(suffix, SUFFIXES, 0.7)}, expected one '
         f'of {listed(SUFFIXES)}, or {others}.'
     )
 
