@@ -72,7 +72,6 @@ _PER_WAYPOINT, _DENSE = 8, 200.0  # Samples of the search; those in the end [Hz]
 _WORST = 1e6  # Condition number from which on parameters are not told apart.
 
 
-@shown
 def simulated_recording(
     robot: RobotModel,
     motion: PiecewiseMotion,
@@ -152,6 +151,7 @@ def _from_zero_on(name: str, given: ArrayLike, n: int) -> Array:
     return values
 
 
+@shown
 class Excitation(NamedTuple):
     """A motion that shows parameters, see `excite`.
 
