@@ -1,12 +1,24 @@
 """Installation of hodyn_ros, for colcon and for pip."""
 
 import os
+import re
 from glob import glob
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 PACKAGE = 'hodyn_ros'
+# Address of the repository on GitHub, which only a publisher knows (RELEASING.md).
+REPOSITORY = ''
+
+
+def readme(repository):
+    """README.md for PyPI, which has no files beside it: links lead to the repository."""
+    text = Path('README.md').read_text(encoding='utf-8')
+    if not repository:
+        return text
+    text = re.sub(r'(!\[[^]]*\]\()(?!https?:)', rf'\g<1>{repository}/raw/main/', text)
+    return re.sub(r'(\]\()(?!https?:)', rf'\g<1>{repository}/blob/main/', text)
 
 
 def data_files(*patterns):
@@ -40,13 +52,14 @@ setup(
     name=PACKAGE,
     version='1.0.0',
     description='Joint torques of robots with their exact first and second time derivatives.',
-    long_description=Path('README.md').read_text(encoding='utf-8'),
+    long_description=readme(REPOSITORY),
     long_description_content_type='text/markdown',
     license='Apache-2.0',
     license_files=['LICENSE'],
     author='The hodyn_ros contributors',
     maintainer='hodyn_ros maintainers',
     maintainer_email='maintainers@hodyn-ros.example',
+    project_urls={'Source': REPOSITORY} if REPOSITORY else {},
     keywords=[
         'robotics',
         'ROS 2',

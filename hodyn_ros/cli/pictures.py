@@ -168,6 +168,12 @@ def view(
     problem = load_problem(given)
     if output is None and not serve and not _has_display():
         output = Path(f'{problem.model.name if live else motions[0].stem}.rrd')
+        show_remarks(
+            (
+                'There is no display for the viewer (neither DISPLAY nor WAYLAND_DISPLAY is set): '
+                f'{output} is written. With --serve a browser shows it.',
+            )
+        )
     description = problem.source.description(dict(given.xacro_arguments))
     if not live:
         recording = plotting.view(

@@ -18,7 +18,7 @@ from hodyn_ros.errors import HodynError, MotionError, RequestError
 from hodyn_ros.files import Samples, compute, write_results
 from hodyn_ros.files.derivatives import curve_through
 from hodyn_ros.files.files import check_output
-from hodyn_ros.files.inspection import Inspected, inspect
+from hodyn_ros.files.inspection import Inspected, inspect, is_rounded
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.violations import Quantity
@@ -251,7 +251,8 @@ def _inspected_path(problem: Problem) -> Inspected:
         )
     seen = inspect(problem.model, problem.samples())
     samples, is_spline = seen.samples, given.derivatives == 'spline'
-    if given.derivatives == 'estimate' or (not is_spline and seen.kind == 'measured'):
+    is_noisy = seen.kind == 'measured' and not is_rounded(samples)
+    if given.derivatives == 'estimate' or (not is_spline and is_noisy):
         raise RequestError(
             f'{samples.name}: a path through measured positions follows all of their noise. Use '
             '--uniform --derivatives estimate, which finds the motion behind it, or --derivatives '

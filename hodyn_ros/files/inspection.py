@@ -577,6 +577,24 @@ def noise_remark(samples: Samples) -> str:
     return ''
 
 
+def is_rounded(samples: Samples) -> bool:
+    """Whether what looks measured is no more than the digits of the positions leave.
+
+    Parameters
+    ----------
+    samples : Samples
+        Inspected ones.
+
+    Returns
+    -------
+    bool
+    """
+    positions = samples.motion[:, 0]
+    if samples.is_measured or _noise_of_clock(samples).any():
+        return False
+    return bool((_noise(samples.times, positions) <= rounding(positions)).all())
+
+
 def _noise_of_clock(samples: Samples) -> Array:
     """Noise of the positions of each joint at these times, if at even ones they are smooth."""
     times, positions = samples.times, samples.motion[:, 0]

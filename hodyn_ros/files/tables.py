@@ -237,11 +237,21 @@ def _write_csv(path: Path, table: WrittenTable) -> None:
             library: Any = import_module('pyarrow.csv')
         except ImportError:
             rows = zip(*(column.tolist() for column in table.columns.values()))
-            file.writelines(','.join(map(repr, row)) + '\n' for row in rows)
+            file.writelines(','.join(map(_as_arrow, row)) + '\n' for row in rows)
             return
         file.flush()
         columns = import_module('pyarrow').table(table.columns)
         library.write_csv(columns, file.buffer, library.WriteOptions(include_header=False))
+
+
+def _as_arrow(value: float) -> str:
+    """All digits of a number, in the form in which pyarrow writes it."""
+    size = abs(value)
+    if 1e-6 <= size < 1e-4:
+        return np.format_float_positional(value, trim='-')
+    if 0.0 < size < 1e-6 or 1e10 <= size < np.inf:
+        return np.format_float_scientific(value, trim='-', exp_digits=1)
+    return repr(value).removesuffix('.0')
 
 
 def _read_npz(path: Path, joint_names: Sequence[str] | None) -> TableFile:

@@ -9,7 +9,7 @@ from hodyn_ros.dynamics.online_estimation import OnlineEstimator, ParameterEstim
 from hodyn_ros.identification.compare import BANDS, Comparison, compare
 from hodyn_ros.identification.doubt import Doubt, Explanation
 from hodyn_ros.identification.estimation import IdentifiedParameter
-from hodyn_ros.identification.excitation import Excitation, excite
+from hodyn_ros.identification.excitation import Excitation, excite, simulated_recording
 from hodyn_ros.identification.identify import identify
 from hodyn_ros.identification.outputs import (
     actuator_config,
@@ -48,6 +48,7 @@ __all__ = [
     'identify',
     'limit_config',
     'main_link',
+    'simulated_recording',
     'with_motors',
     'write_parameters',
 ]

@@ -97,17 +97,15 @@ class Comparison:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from hodyn_ros import RobotModel, inverse_dynamics
-    >>> from hodyn_ros.files import Samples
-    >>> from hodyn_ros.identification import compare
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import compare, simulated_recording
     >>> from hodyn_ros.trajectory import fit_spline
-    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
-    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
-    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
-    >>> found = compare(model, Samples.of_model(model, times, path(times), measured))
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> swing = fit_spline(range(5), [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> recording = simulated_recording(model.with_payload('tool', 0.5), swing)
+    >>> found = compare(model, recording)
     >>> found.joint_names, found.residual.round(1)
-    (('shoulder', 'elbow'), array([6.3, 2.8]))
+    (('shoulder', 'elbow'), array([5.5, 2.8]))
     """
 
     joint_names: tuple[str, ...]
@@ -289,15 +287,13 @@ def compare(
     --------
     Efforts that were measured with a payload, of which the model does not know:
 
-    >>> import numpy as np
-    >>> from hodyn_ros import RobotModel, inverse_dynamics
-    >>> from hodyn_ros.files import Samples
-    >>> from hodyn_ros.identification import compare
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import compare, simulated_recording
     >>> from hodyn_ros.trajectory import fit_spline
-    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
-    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
-    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
-    >>> found = compare(model, Samples.of_model(model, times, path(times), measured))
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> swing = fit_spline(range(5), [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> recording = simulated_recording(model.with_payload('tool', 0.5), swing)
+    >>> found = compare(model, recording)
     >>> found.explanations[0].text
     'a payload of 0.5 kg at tool'
     """

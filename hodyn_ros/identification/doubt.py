@@ -35,15 +35,13 @@ class Explanation(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from hodyn_ros import RobotModel, inverse_dynamics
-    >>> from hodyn_ros.files import Samples
-    >>> from hodyn_ros.identification import compare
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import compare, simulated_recording
     >>> from hodyn_ros.trajectory import fit_spline
-    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
-    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
-    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
-    >>> found = compare(model, Samples.of_model(model, times, path(times), measured))
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> swing = fit_spline(range(5), [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> recording = simulated_recording(model.with_payload('tool', 0.5), swing)
+    >>> found = compare(model, recording)
     >>> explanation = found.explanations[0]
     >>> explanation.text, round(explanation.share, 2)
     ('a payload of 0.5 kg at tool', 1.0)
@@ -64,16 +62,13 @@ class Doubt(NamedTuple):
     --------
     The elbow has friction, which is not among the parameters asked for:
 
-    >>> import numpy as np
-    >>> from hodyn_ros import RobotModel, friction, inverse_dynamics
-    >>> from hodyn_ros.files import Samples
-    >>> from hodyn_ros.identification import identify
+    >>> from hodyn_ros import RobotModel, friction
+    >>> from hodyn_ros.identification import identify, simulated_recording
     >>> from hodyn_ros.trajectory import fit_spline
-    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
-    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> swing = fit_spline(range(5), [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
     >>> robot = model.with_friction({'elbow': friction.Viscous(2.0)})
-    >>> measured = inverse_dynamics(robot, path(times))
-    >>> recording = Samples.of_model(model, times, path(times), measured)
+    >>> recording = simulated_recording(robot, swing)
     >>> doubt = identify(model, recording, ['payload'], link='tool').doubt
     >>> doubt.is_fault, doubt.explanations[0].text
     (False, 'viscous of elbow (+2 N m s/rad)')

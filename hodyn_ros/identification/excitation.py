@@ -27,6 +27,7 @@ from hodyn_ros.errors import (
     ScalingError,
     UnlimitedError,
 )
+from hodyn_ros.files.samples import Samples
 from hodyn_ros.identification.equations import Equations, Parameter
 from hodyn_ros.identification.recording import Stretch
 from hodyn_ros.kinematics.closed_loops import closes_readily
@@ -44,6 +45,7 @@ from hodyn_ros.model.violations import find_violations, motion_limits, tightened
 from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.retiming.robot_limits import RobotLimits, refuse_extremes
 from hodyn_ros.retiming.scaling import check_of
+from hodyn_ros.trajectory.motion import PiecewiseMotion
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 from hodyn_ros.typing import Array
 
@@ -68,6 +70,85 @@ _QUICKER = 2.0
 _BALANCE = 3.0
 _PER_WAYPOINT, _DENSE = 8, 200.0  # Samples of the search; those in the end [Hz].
 _WORST = 1e6  # Condition number from which on parameters are not told apart.
+
+
+def simulated_recording(
+    robot: RobotModel,
+    motion: PiecewiseMotion,
+    rate: float = 100.0,
+    *,
+    noise: ArrayLike = 0.0,
+    resolution: ArrayLike = 0.0,
+    seed: int = 0,
+) -> Samples:
+    """Recording that a robot would make along a motion: its positions and efforts.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Of n joints, as it is: with its payload and friction.
+    motion : PiecewiseMotion
+        Such as of `fit_spline` and `Excitation`.
+    rate : float
+        So many samples a second, or more [Hz].
+    noise : float or array-like, shape (n,)
+        Standard deviation of what is added to the efforts [N m] or [N].
+    resolution : float or array-like, shape (n,)
+        Step to which the positions are rounded [rad] or [m]; 0: none.
+    seed : int
+        Of the noise: the same one gives the same recording.
+
+    Returns
+    -------
+    Samples
+        Measured, from the start to the end of the motion.
+
+    Raises
+    ------
+    RequestError
+        If the rate is not positive, or noise and resolution are not numbers from zero on.
+    MotionError
+        If the motion is that of another number of joints.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import compare, simulated_recording
+    >>> from hodyn_ros.trajectory import fit_spline
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> swing = fit_spline(range(5), [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> recording = simulated_recording(model.with_payload('tool', 0.5), swing, noise=0.1)
+    >>> compare(model, recording).explanations[0].text
+    'a payload of 0.5 kg at tool'
+    """
+    times = _sampled(motion, rate)
+    along, n = motion(times), robot.n_joints
+    effort = inverse_dynamics(robot, along)[:, 0]
+    deviation, step = (
+        np.broadcast_to(_from_zero_on(*given, n), (n,))
+        for given in (('noise', noise), ('resolution', resolution))
+    )
+    effort += deviation * np.random.default_rng(seed).normal(size=effort.shape)
+    scale = np.where(step > 0.0, step, 1.0)
+    position = np.where(step > 0.0, np.round(along[:, 0] / scale) * scale, along[:, 0])
+    return Samples.of_model(
+        robot, times, position[:, None], effort[:, None], name='recording', is_measured=True
+    )
+
+
+def _sampled(motion: PiecewiseMotion, rate: float) -> Array:
+    """Times (N,) of a motion in equal steps, of so many a second or more [s]."""
+    checked_number('The rate', rate, RequestError, above=0.0, unit='Hz')
+    start, end = motion.times[[0, -1]].tolist()
+    return np.linspace(start, end, int(np.ceil((end - start) * rate)) + 1)
+
+
+def _from_zero_on(name: str, given: ArrayLike, n: int) -> Array:
+    """Numbers from zero on, one or n of them."""
+    values = finite_array(name, given, RequestError)
+    if values.shape not in ((), (n,)) or (values < 0.0).any():
+        raise RequestError(f'{name} is {given!r}, expected one or {n} numbers from 0 on.')
+    return values
 
 
 @shown
@@ -128,8 +209,7 @@ class Excitation(NamedTuple):
         RequestError
             If the rate is not positive.
         """
-        checked_number('The rate', rate, RequestError, above=0.0, unit='Hz')
-        times = np.linspace(0.0, self.duration, int(np.ceil(self.duration * rate)) + 1)
+        times = _sampled(self.motion, rate)
         return times, self.motion(times)
 
 

@@ -158,7 +158,10 @@ def fixed_parameters(model: RobotModel, description: Description) -> Array:
 
 def _shares(text: str, model: RobotModel) -> tuple[Array, Array]:
     """Parameters of what is fixed to main links, and of whole bodies, (n_bodies, 10)."""
-    robot, ends = parse_urdf(text), (model.base_link, model.tip_link)
+    robot = parse_urdf(text)
+    # Of another robot the whole tree, so that the message says which it is.
+    is_there = any(link.name == model.tip_link for link in robot.links)
+    ends = model.base_link, model.tip_link if is_there else None
     own = RobotModel.from_description(robot, *ends, loops=(), allow_impossible_inertia=True)
     if own.body_names != model.body_names or own.links.keys() != model.links.keys():
         raise IdentificationError(

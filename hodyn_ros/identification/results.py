@@ -38,18 +38,15 @@ class Residual(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from hodyn_ros import RobotModel, inverse_dynamics
-    >>> from hodyn_ros.files import Samples
-    >>> from hodyn_ros.identification import identify
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import identify, simulated_recording
     >>> from hodyn_ros.trajectory import fit_spline
-    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
-    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
-    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
-    >>> recording = Samples.of_model(model, times, path(times), measured)
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> swing = fit_spline(range(5), [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> recording = simulated_recording(model.with_payload('tool', 0.5), swing)
     >>> residual = identify(model, recording, ['payload'], link='tool').residuals[0]
     >>> residual.kind, residual.before.round(1), residual.after.round(3)
-    ('effort', array([6.9, 3.1]), array([0., 0.]))
+    ('effort', array([5.8, 3. ]), array([0., 0.]))
     """
 
     name: str
@@ -100,15 +97,12 @@ class Identification:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from hodyn_ros import RobotModel, inverse_dynamics
-    >>> from hodyn_ros.files import Samples
-    >>> from hodyn_ros.identification import identify
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import identify, simulated_recording
     >>> from hodyn_ros.trajectory import fit_spline
-    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
-    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
-    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
-    >>> recording = Samples.of_model(model, times, path(times), measured)
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> swing = fit_spline(range(5), [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> recording = simulated_recording(model.with_payload('tool', 0.5), swing)
     >>> found = identify(model, recording, ['payload'], link='tool')
     >>> found.payload.link, round(found.payload.mass, 3), len(found.parameters)
     ('tool', 0.5, 4)

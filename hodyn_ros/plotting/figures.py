@@ -327,16 +327,14 @@ def plot_comparison(comparison: Comparison, joints: Sequence[str] | None = None)
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from hodyn_ros import RobotModel, inverse_dynamics
-    >>> from hodyn_ros.files import Samples
-    >>> from hodyn_ros.identification import compare
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.identification import compare, simulated_recording
     >>> from hodyn_ros.plotting import plot_comparison
     >>> from hodyn_ros.trajectory import fit_spline
-    >>> model, times = RobotModel.from_urdf('two_link'), np.arange(0.0, 4.0, 0.01)
-    >>> path = fit_spline([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
-    >>> measured = inverse_dynamics(model.with_payload('tool', 0.5), path(times))
-    >>> comparison = compare(model, Samples.of_model(model, times, path(times), measured))
+    >>> model = RobotModel.from_urdf('two_link')
+    >>> swing = fit_spline(range(5), [[0, 0], [1, -1], [-1, 1], [1, 0], [0, 0]])
+    >>> recording = simulated_recording(model.with_payload('tool', 0.5), swing)
+    >>> comparison = compare(model, recording)
     >>> figure = plot_comparison(comparison, joints=['elbow'])
     >>> len(figure.axes)
     3

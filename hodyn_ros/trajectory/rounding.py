@@ -20,7 +20,7 @@ from hodyn_ros.typing import Array, Flags, Indices
 
 # Largest snap that the rounding of positions makes in polynomials of degree 9, times h^4 / delta:
 # of positions alone, with velocities, and with accelerations too.
-_GAINS = (250.0, 250.0, 800.0)
+_GAINS = (450.0, 450.0, 800.0)
 # Decimals beyond which numbers are taken for exact; below the others they are, unless there are
 # many of them: somebody has chosen them so.
 _MOST_DECIMALS = 12
@@ -35,8 +35,8 @@ _SINGLE = 0.5 * float(np.finfo(np.float32).eps)
 _ROUNDINGS = 4.0
 # Messages have a resolution of a nanosecond, and a place moves by its velocity times that [s].
 _RESOLUTION = 1e-9
-# Waypoints are never missed by more than this, however coarse the numbers [rad] or [m].
-_LARGEST_MISS = 1e-3
+# Waypoints are never missed by more than this [rad] or [m], which three decimals need.
+_LARGEST_MISS = _ROUNDINGS * 0.5e-3
 # Waypoints that are left out between two at first. An acceleration that jumps makes the square of
 # that more snap through all of them than through these; rounding makes the fourth power more.
 _STRIDE = 8
@@ -90,7 +90,7 @@ def fit_waypoints(
 
     That of `fit_spline`, unless it would follow the rounding of the numbers in place of the
     motion: then waypoints are left out that the motion through the others meets to within their
-    rounding (four times half a unit of the last digit, at most 1 mm or mrad).
+    rounding (four times half a unit of the last digit, at most 2 mm or mrad).
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ def fit_waypoints(
     Raises
     ------
     TrajectoryError
-        If waypoints are too dense for their digits and say what is no rounding, so that none can
-        be left out; see also `fit_spline`.
+        If waypoints are too dense for their digits, of which they have less than three decimals;
+        see also `fit_spline`.
 
     Examples
     --------
@@ -283,10 +283,11 @@ def _fewest(
     before = np.where(left_out, snap, 0.0).max(axis=0)
     excess = before / np.maximum(_LESS * _snap(motion).max(axis=0), _SLIGHT)
     j = int(np.argmax(excess))
+    off = float(np.abs(motion(times, 0)[:, 0] - positions).max())
     remark = (
         f'Of {len(times)} waypoints, {float(durations.min()):.3g} s apart, {len(kept)} are used: '
         f'the numbers are rounded to about {2.0 * delta[j]:.1g}, which the snap would follow. All '
-        'others are met to within their rounding.'
+        f'others are met to within their rounding (by {off:.1g} rad or m).'
     )
     return Fitted(motion, kept, (remark,)), bool(excess[j] > 1.0)
 
@@ -295,10 +296,13 @@ def _explained(fitted: Fitted, snap: Array, delta: Array) -> Flags:
     """Joints whose largest snap is harmful and no more than what rounding makes, shape (n,).
 
     What a motion asks for at few of the places at which it moves, as where its acceleration
-    jumps, is no rounding, nor is what waypoints confirm that are left out.
+    jumps, is no rounding, nor is what waypoints confirm that are left out, or that are kept where
+    a miss of all their rounding would let them be left out.
     """
     noise = _noise(fitted.motion, delta)
     noise[np.diff(fitted.kept) >= _LEAST_STRIDE] = 0.0
+    if len(fitted.kept) <= fitted.kept[-1]:
+        noise[:, _ROUNDINGS * delta <= _LARGEST_MISS] = 0.0
     first, every = snap.argmax(axis=0), np.arange(snap.shape[1])
     largest = snap[first, every]
     found: Flags = (largest > _HARMFUL) & (largest <= noise[first, every])

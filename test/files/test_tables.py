@@ -61,7 +61,11 @@ def test_csv_is_exact_with_and_without_pyarrow(tmp_path, monkeypatch, library):
     found = read_motion(path).motion
     assert ((found.view('u8') == motion.view('u8')) | np.isnan(motion)).all()
     assert np.isnan(found[7, 1]).all()
-    # With the numbers of Python.
+    # The same text, with the numbers of Python.
+    text = path.read_bytes()
+    monkeypatch.undo()
+    write_results(path, Samples(('a', 'b'), np.arange(len(motion)), motion, motion[:, :1]))
+    assert path.read_bytes() == text
     _, *rows = (line.split(',') for line in path.read_text().splitlines())
     theirs = np.array([[float(cell or 'nan') for cell in row] for row in rows])
     np.testing.assert_array_equal(theirs[:, 1:5], motion.reshape(-1, 4))

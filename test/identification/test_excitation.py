@@ -12,9 +12,11 @@ from hodyn_ros.analysis import motion_limits
 from hodyn_ros.errors import (
     IdentificationError,
     JointNameError,
+    MotionError,
     RequestError,
 )
-from hodyn_ros.identification import excite
+from hodyn_ros.identification import excite, simulated_recording
+from hodyn_ros.trajectory import fit_spline
 
 NOISE, RATE, SHARE = 0.1, 100.0, 0.8
 RATES = {'acceleration': 10.0, 'jerk': 5000.0, 'effort_dot': 1000.0}
@@ -145,3 +147,37 @@ def test_springs_see_the_torques_that_pinocchio_computes():
 def test_what_cannot_be_is_refused(settings, error, words):
     with pytest.raises(error, match=words):
         excite(PANDA, LIMITS, **settings)
+
+
+def test_simulated_recordings_are_efforts_with_noise_along_rounded_positions():
+    model = RobotModel.from_urdf(SMALL)
+    swing = fit_spline([1.0, 2.0, 5.0], [[0.0] * 3, [0.5, -0.4, 0.3], [0.0] * 3])
+    exact = simulated_recording(model, swing, 500.0)
+    along = swing(exact.times)
+    assert (exact.times[0], exact.times[-1], len(exact.times)) == (1.0, 5.0, 2001)
+    assert exact.is_measured and exact.motion.shape == (2001, 1, 3)
+    np.testing.assert_array_equal(exact.motion[:, 0], along[:, 0])
+    robot = pin.buildModelFromXML(SMALL)
+    data = robot.createData()
+    wanted = np.array([pin.rnea(robot, data, *row[:3]) for row in along])
+    np.testing.assert_allclose(exact.effort[:, 0], wanted, atol=1e-10)
+    given = {'noise': [0.1, 0.2, 0.0], 'resolution': 1e-3}
+    rough = simulated_recording(model, swing, 500.0, **given)
+    errors = (rough.effort - exact.effort)[:, 0]
+    np.testing.assert_allclose(errors.std(axis=0), given['noise'], rtol=0.1, atol=1e-12)
+    steps = rough.motion / 1e-3
+    np.testing.assert_allclose(steps, np.round(steps), atol=1e-9)
+    assert np.abs(rough.motion - exact.motion).max() <= 0.5e-3 + 1e-12
+    again = simulated_recording(model, swing, 500.0, **given)
+    np.testing.assert_array_equal(again.effort, rough.effort)
+    other = simulated_recording(model, swing, 500.0, seed=1, **given)
+    assert (other.effort[..., :2] != rough.effort[..., :2]).all()
+    for wrong, said in (
+        ({'rate': 0.0}, 'The rate is 0.0'),
+        ({'noise': -1.0}, 'noise is -1.0, expected one or 3 numbers from 0 on'),
+        ({'resolution': [1e-3, 1e-3]}, 'resolution is .*expected one or 3 numbers'),
+    ):
+        with pytest.raises(RequestError, match=said):
+            simulated_recording(model, swing, **wrong)
+    with pytest.raises(MotionError, match='shape'):
+        simulated_recording(PANDA, swing)

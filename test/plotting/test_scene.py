@@ -152,7 +152,10 @@ def test_the_command_writes_a_recording_where_there_is_no_display(
         monkeypatch.delenv(name, raising=False)
     assert call(capsys, 'demo')[0] == 0
     motions = ('hodyn_demo/fast.csv', 'hodyn_demo/motion.csv', 'hodyn_demo/motion.csv')
-    assert 'Written: fast.rrd' in call(capsys, 'view', 'panda', *motions)[1]
+    _, out, err = call(capsys, 'view', 'panda', *motions)
+    assert 'Written: fast.rrd' in out
+    assert 'no display' in err
+    assert '--serve' in err
     entities = read_recording(tmp_path / 'fast.rrd')
     assert {'/fast', '/motion', '/motion_3'} <= set(entities)
     assert entities['/limits/effort_dot/panda_joint1']['Scalars:scalars'][0] == [-1e3, 1e3]

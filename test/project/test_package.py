@@ -100,6 +100,19 @@ def test_versions_agree(setup_arguments):
         assert paper['title'] in ' '.join(pages.split()), paper['title']
 
 
+def test_links_of_the_readme_name_files_and_lead_to_the_repository_on_pypi(setup_arguments):
+    names = runpy.run_path('setup.py')
+    link = re.compile(r'\]\(([^)]+)\)')
+    files = link.findall(names['readme'](''))
+    assert len(files) > 20
+    assert [name for name in files if not Path(name).exists()] == []
+    places = link.findall(names['readme']('https://example.org/robot'))
+    assert places[0] == f'https://example.org/robot/raw/main/{files[0]}'  # the picture
+    assert places[1:] == [
+        f'https://example.org/robot/blob/main/{name}' for name in files[1:]
+    ]
+
+
 def test_dependencies_are_the_imports():
     declared = dependencies(ROOT / 'package.xml', 'depend', 'exec_depend')
     imported = third_party_imports()

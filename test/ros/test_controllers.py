@@ -187,16 +187,24 @@ def test_efforts_are_those_at_the_speed_that_the_controller_reports():
         assert not station.messages['hodyn_node/joint_effort']
         assert station.set(input_timeout=0.0).successful
         found = {}
-        for percent in (0.0, 50.0):
+        for percent in (0.0, 50.0, 0.0):
             speed.publish(Float64(data=percent))
             at = 'speed of trajectories [%]', f'{percent:g}'
             station.status('model', lambda s, at=at: at in dict_of(s).items())
             station.forget()
-            found[percent] = station.received('joint_effort', 9)[:9]
+            found.setdefault(percent, station.received('joint_effort', 9)[:9])
+        # Sent while the controller stands, with the delay in its stamp.
+        station.publishers['joint_trajectory'].publish(long)
+        (sent,) = station.received('controller_trajectory')
+        (joined,) = station.received('planned_motion')
         speed.publish(Float64(data=-1.0))
         station.refuses('speed_scaling', 'expected a number from 0 to 1000')
     finally:
         station.close()
+    first = stamp_of(sent) + round(1e9 * columns(sent)[0][0])
+    assert first == stamp_of(joined) + round(1e9 * joined.time_from_start[0])
+    assert columns(sent)[0][0] > LEAD_IN and stamp_of(sent) > stamp_of(found[50.0][-1])
+    assert np.any(joined.velocity[:2])
     made = BPoly.from_derivatives(knots.time_from_start, samples(knots, FIELDS))
     standing = np.array([rows(message) for message in found[0.0]])
     assert (standing == standing[0]).all() and not standing[:, 1:].any()

@@ -69,3 +69,19 @@ def test_digits_that_are_too_coarse_to_be_smoothed_are_refused_with_joint_time_a
         plan_motion(waypoints, ('a', 'b'))
     # What has positions alone is not told to send them.
     assert str(refused.value).endswith('Send more digits or fewer waypoints.')
+
+
+def test_more_digits_bring_the_motion_closer_and_none_of_three_or_more_is_refused():
+    """The jerk jumps at both ends, which must not be taken for rounding with eight digits."""
+    times = np.linspace(0.0, 2.0, 2001)
+    turned = (times / 2.0) ** 3 * (10.0 - 7.5 * times + 1.5 * times**2)
+    positions = (turned + 0.2 * np.sin(4.0 * np.pi * turned))[:, None]
+    largest = np.abs(np.gradient(np.gradient(positions[:, 0], times), times)).max()
+    for digits in (3, 5, 8, 9):
+        fitted = fit_waypoints(times, positions.round(digits))
+        found = fitted.motion(times, 2)
+        # A message has a resolution of a nanosecond, in which it moves on by up to 3e-9 rad.
+        assert np.abs(found[:, 0] - positions).max() < 2.5 * 10.0**-digits + 3e-9
+        assert np.abs(found[:, 2]).max() == pytest.approx(largest, rel=0.1)
+        assert len(fitted.kept) < 250
+        assert fitted.remarks

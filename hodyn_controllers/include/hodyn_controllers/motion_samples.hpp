@@ -252,10 +252,14 @@ private:
   /// First column whose largest snap is harmful and no more than what rounding makes, or n.
   ///
   /// What a motion asks for at few of the places at which it moves, as where its acceleration
-  /// jumps, is no rounding, nor is what samples confirm that are left out.
+  /// jumps, is no rounding, nor is what samples confirm that are left out, or that are kept where
+  /// a miss of all their rounding would let them be left out.
   Index explained(const Indices & kept, const Table & snap, double times = 1.0) const
   {
     for (Index j = 0; j < n_; ++j) {
+      if (kept.size() < times_.size() && kRoundings * delta_[j] <= kLargestMiss) {
+        continue;
+      }
       const auto made = [&](Index i) {
           const bool is_short = kept[i + 1] - kept[i] < kLeastStride;
           return is_short ? times * noise(kept[i], kept[i + 1], j) : 0.0;
@@ -371,7 +375,7 @@ private:
 
   // As in hodyn_ros/trajectory/rounding.py, which says why; with jerk and snap the gain is less.
   static constexpr double kGain = 400.0, kRoundings = 4.0, kResolution = 1e-9;
-  static constexpr double kLargestMiss = 1e-3, kSlight = 1.0, kHarmful = 1e4;
+  static constexpr double kLargestMiss = 2e-3, kSlight = 1.0, kHarmful = 1e4;
   static constexpr double kDoubt = 4.0, kSpread = 300.0, kLess = 4.0;
   static constexpr Index kStride = 8, kLeastStride = 4, kMany = 30;
   static constexpr int kMostDecimals = 12, kFewestDecimals = 3;
