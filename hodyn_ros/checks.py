@@ -16,6 +16,9 @@ from hodyn_ros.typing import Array
 
 T = TypeVar('T', bound=np.generic)
 
+# Closeness from which on a choice is another one, mistyped: opn is open, RK5 is not RK4.
+_MISTYPED = 0.7
+
 MOST_DERIVATIVES = 10
 """Rows of a motion without leading axes; more are taken for samples in their place."""
 
@@ -192,7 +195,7 @@ def check_choice(
     """
     known = list(choices)
     if value not in known:
-        hint = did_you_mean(value, known)
+        hint = did_you_mean(value, known, _MISTYPED)
         raise error(f'{what} is {value!r}{hint}, expected one of {", ".join(known)}.')
 
 

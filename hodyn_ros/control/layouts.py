@@ -26,14 +26,16 @@ OBSERVER = Layout(
             calls: 6 4, joint: m, T:, slow:, remembered:, slowly:, is_variable:, is_bent:,
             has_friction:, is_elastic: n, is_single: n, joint_inertia: n, rigid_inertia: n,
             damping: n, line: n, softness: n, range: n, gains: 3 n, reach: n, turns: m, part: m,
-            inertia: m, motor_gains: 3 m, motor_reach: m, strongest: m, counts: n+m"""),
+            inertia: m, motor_gains: 3 m, motor_reach: m, strongest: m, sensor_reach: n,
+            counts: n+m"""),
         'Observed': shapes_of("""
             running:, is_new:, passed:, samples:, gated:, gating:, wary:, q: n, theta: m,
             links: 5 n, motors: 4 m, mass: n n, factor: n n, bias: 2 n, torque: 2 n, load: 2 m,
             deflected: n, deflected_load: m, stiffness: n, rate: m, acting: m, acted: m,
-            since: n, motor_since: m, stood: 6 m, doubted: m, least: n+m, ahead_links: 5 n,
-            ahead_motors: 4 m, ahead_mass: n n, settling:, seen:, trail: 5 m, shadow: 18 m,
-            explains: 7 m, sums: 60 m, unsettled: 60 m, found: 8 m, applied: d+1 m"""),
+            since: n, motor_since: m, sensor_since: n, sensor_offset: n, stood: 8 m, doubted: m,
+            least: n+m, ahead_links: 5 n, ahead_motors: 4 m, ahead_mass: n n, settling:, seen:,
+            trail: 5 m, shadow: 18 m, explains: 7 m, sums: 60 m, unsettled: 60 m, found: 8 m,
+            applied: d+1 m"""),
         'Work': shapes_of("""
             desired: 5 n, new_q: n, new_theta: m, qd: n, thetad: m, spring_torque: n, has_sensors:,
             acceleration: n, last_q: n, last_theta: m, whole_q: n, whole_theta: m, ways: n+m,
@@ -52,10 +54,14 @@ of those that are. `part`: of a motor in the inertia of its joint. `range`: larg
 `reach`: see `suspicion.gate`. `strongest`: largest torques. `counts`: 1 where a position is
 measured.
 
+`sensor_reach`: largest change, from sample to sample, of what a torque sensor differs by from the
+deflection.
+
 Second rows of `bias`, `torque` and `load` are of the sample before. `passed`: samples since the
-measurement before as the motion tells. `since`: how often one after the other positions could not
-be true. `deflected`: torques of springs by their deflections. `ahead_*`: a delay later. From
-`settling` on, but for `applied`, they are those of `suspicion.watch`."""
+measurement before as the motion tells. `since`: how often one after the other positions, or
+torques of sensors, could not be true. `sensor_offset`: what sensors differ by from deflections.
+`deflected`: torques of springs by their deflections. `ahead_*`: a delay later. From `settling` on,
+but for `applied`, they are those of `suspicion.watch`."""
 
 LAW = Layout(
     'Law',
@@ -65,14 +71,14 @@ LAW = Layout(
             bandwidth:, fading:, lead:, fastest:, approach_torque:, arrived_at:, ratio:, max_gap:,
             violation_samples:, saturation_time:, stop_duration:, holding:, ringing:,
             speed_share:, spring_share:, hold_fading:, limit: m, joint_limit: n, lower: n,
-            upper: n, lowest: 5 n, highest: 5 n, speed: n, too_fast: n, floats: 14,
+            upper: n, lowest: 5 n, highest: 5 n, speed: n, too_fast: n, floats: 16,
             approach_speed: n, springs: n n, felt: n n, dampers: n n, felt_inertia: n,
             damped_inertia: n, gain: n, calm: n"""),
         'Memory': shapes_of("""
             reason:, culprit:, begins:, beyond:, repeated:, runaway:, gives_way:, answered:,
             command: m, moved:, limited_for:, stopped_for:, driven:, left: m, stopping: 7 m,
-            hold_stiffness: m, hold_damping: m, spring_damping: m, pole:, departed:, arrived:,
-            distance: 5 n, begun:, slow: n, rest: n"""),
+            hold_stiffness: m, hold_damping: m, spring_damping: m, by_link: m, share: m, pole:,
+            departed:, arrived:, distance: 5 n, begun:, slow: n, rest: n"""),
     },
 )
 """A law, and what it remembers.
@@ -81,7 +87,8 @@ LAW = Layout(
 `is_asked`: what it wants of springs at rest is computed by Python. `floats`: by the reasons of a
 stop, whether motors then give way. `springs`, `felt`: stiffness and K_m. `calm`: share of the
 damping of springs, by their resonance. `culprit`: joint, or motor, of the reason of a stop; -1:
-none."""
+none. `by_link`: motors that are held by the positions of their links; `share`: of a new speed in
+the low pass of each."""
 
 (
     MEASURED,
@@ -111,7 +118,9 @@ has been stopped, or that samples had passed of which nobody told."""
     ENCODER_STANDS,
     RUNAWAY,
     SILENCE,
-) = range(14)
+    ENCODER_LOST,
+    SENSOR_LOST,
+) = range(16)
 """Reasons of a stop."""
 
 TRACKING, WEIGHT, TORQUE, SPRINGS, GIVEN = range(5)

@@ -306,7 +306,8 @@ class StateObserver:
 
         A measured position farther from what is expected than some of it is gated: 1.5 times the
         way at the largest speed, of motors 4 times, on springs also twice that under the largest
-        torque. Motors that choose the stiffness of a joint are not gated.
+        torque. Motors that choose the stiffness of a joint are not gated. What a torque sensor
+        differs by from the deflection may change by a quarter of the torque of its motor.
 
         Parameters
         ----------
@@ -333,7 +334,15 @@ class StateObserver:
         # Motors that choose a stiffness are not as slow as their joint.
         follows = t.is_single[t.joint] | (t.is_elastic[t.joint] == 0.0)
         motors = np.where(follows, wider[t.joint] + springs, np.inf)
-        self.record.fill({'reach': links, 'motor_reach': motors, 'strongest': torque})
+        sensors = step.CONTRADICTION * np.bincount(t.joint, torque, len(t.is_elastic))
+        self.record.fill(
+            {
+                'reach': links,
+                'motor_reach': motors,
+                'strongest': torque,
+                'sensor_reach': sensors,
+            }
+        )
 
     def reset(self) -> None:
         """Forget everything, the resolution of the encoders, too; the next measurement is new."""
@@ -358,7 +367,7 @@ class StateObserver:
             target = getattr(own, name)
             target[:] = 0.0
             if values is not None:
-                fill(target, name, values, name != 'spring_torque' and bool(own.running))
+                fill(target, name, values, name == 'spring_torque' or bool(own.running))
 
     def refuse(self, status: int) -> None:
         """Error about what is wrong with a measurement, if something is."""
@@ -366,6 +375,8 @@ class StateObserver:
         if status == NOT_FINITE:
             fill(w.still[0], 'q', w.new_q)
             fill(w.missing, 'theta', w.new_theta)
+            looked_at = np.where(self.transmission.is_single, w.spring_torque, 0.0)
+            fill(w.column, 'spring_torque', looked_at)
         if status == SINGULAR:
             masses = mass_matrix(self.model, w.new_q[None])[0]
             masses += np.diag(w.rigid_inertia)

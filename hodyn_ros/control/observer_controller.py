@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,11 @@ from hodyn_ros.control import step
 from hodyn_ros.control.controller import friction_of
 from hodyn_ros.control.guards import BOUNDS, QUANTITIES, Guards, beyond, bounds_of
 from hodyn_ros.control.holding import MOST_GATED
-from hodyn_ros.control.law import FOLLOWING, STOPPED, Command, Law
+from hodyn_ros.control.law import FOLLOWING, STOPPED, Command, ControlWarning, Law
 from hodyn_ros.control.layouts import (
     BEYOND_RANGE,
     BRIDGED,
+    ENCODER_LOST,
     GAP,
     HELD,
     IMPLAUSIBLE,
@@ -30,6 +32,7 @@ from hodyn_ros.control.layouts import (
     REPEATED,
     RUNAWAY,
     SATURATION,
+    SENSOR_LOST,
     SILENCE,
     SPRING_RANGE,
     TRACKING,
@@ -43,6 +46,7 @@ from hodyn_ros.control.values import ObservedState, fastest, fill, per_joint
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ControlError, DeflectionError, MotionError
+from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -56,6 +60,8 @@ REPEATEDLY = (
     'sample period? The torque stays.'
 )
 _BRAKES = 'the motors carry the weight alone, and brakes must close.'
+_BY_LINK = 'it is held by the position of its link, and brakes must close.'
+_BY_NOTHING = 'nothing else measures it, and brakes must close.'
 _LOOKS_AGAIN = 0.1  # s, at the delay
 # Of the bandwidth, with which goes what is left of the torque of the law before.
 _FADING = 0.25
@@ -69,7 +75,7 @@ OUTSIDE = (
     1.0  # rad, m beyond a position limit, from where on a first position cannot be true
 )
 # Bounds by the reasons of a stop.
-_BOUNDS = ('', *BOUNDS, '', '', 'measurements', '', '')
+_BOUNDS = ('', *BOUNDS, '', '', 'measurements', '', '', 'measurements', 'measurements')
 
 
 class ObserverController(Law):
@@ -168,7 +174,9 @@ class ObserverController(Law):
         self._speeds: tuple[ArrayLike | None, ArrayLike | None] = None, None
         self._fill(guards or GUARDS)
         if observer is None:
-            self.observer.expect(self.record.speed, self.torque_limits)
+            self.observer.expect(self.record.speed, self._known_torques())
+        if guards is not None:
+            self._say_unknown()
         self.record.culprit = -1.0
 
     def _fill(self, guards: Guards) -> None:
@@ -211,10 +219,33 @@ class ObserverController(Law):
     def limit(self, torque: ArrayLike) -> None:
         """Bound the torques of the motors, and know those of the joints; see `Law.limit`."""
         super().limit(torque)
-        t, limits = self.observer.transmission, self.torque_limits
-        turning = np.where(t.turns > 0.0, limits, 0.0)
+        t, known = self.observer.transmission, self._known_torques()
+        turning = np.where(t.turns > 0.0, known, 0.0)
         of_joints = np.bincount(t.joint, turning, self.model.n_joints)
-        self.record.fill({'limit': limits, 'joint_limit': of_joints})
+        self.record.fill({'limit': self.torque_limits, 'joint_limit': of_joints})
+
+    def _known_torques(self) -> Array:
+        """What the motors can do (m,): by their limits, without them by the description."""
+        limits, described = self.torque_limits, _described(self.actuators)
+        return np.where(np.isfinite(limits), limits, described)
+
+    def _say_unknown(self) -> None:
+        """Warn of joints and motors whose limits nobody knows, so that nothing is too much."""
+        known = np.isfinite(self.record.speed), np.isfinite(self._known_torques())
+        names = self.model.joint_names, self.actuators.motor_names
+        lacking = [
+            f'{what} of {listed([x for x, is_known in zip(of, where) if not is_known])}'
+            for what, of, where in zip(('velocity', 'torque'), names, known)
+            if not where.all()
+        ]
+        if lacking:
+            warnings.warn(
+                f'No limit is known of the {" and the ".join(lacking)}: wrong measurements that '
+                'are finite are believed there, and bounds of the guards that follow from it are '
+                'missing. Give limits in the robot description, or torque_limits.',
+                ControlWarning,
+                stacklevel=4,
+            )
 
     def _run(self, what: int, **numbers: float) -> int:
         """Do something of a sample; see `StateObserver.run`."""
@@ -281,8 +312,8 @@ class ObserverController(Law):
             that is not possible gives way to the nearest, and `remark` says so.
         elapsed : float, optional
             Time since the measurement before [s], by default a sample period: of stamps, it tells
-            samples that are missing or come at other times. Where it is not positive, the torque
-            stays as it is.
+            samples that are missing or come at other times. Where it is not positive or not
+            finite, the torque stays as it is; in the first sample it is not looked at.
 
         Returns
         -------
@@ -302,13 +333,16 @@ class ObserverController(Law):
         observer, w = self.observer, self.observer.record
         rows = w.desired[: self.orders]
         fill(rows, 'desired', desired)
-        if elapsed is not None and not elapsed > 0.0 and w.running:
+        if elapsed is not None and not isinstance(elapsed, float):
+            elapsed = checked_number(
+                'elapsed', elapsed, MotionError, infinite=True, unit='s'
+            )
+        T = self.sample_period if elapsed is None or not w.running else elapsed
+        if not 0.0 < T < np.inf:
             text = f'elapsed is {elapsed!r} s, expected a positive time: the torque stays.'
             return self._command(text)
         observer.give(q, qd, theta, thetad, spring_torque)
         w.acceleration[:] = rows[2] if self.orders == 5 else 0.0
-        T = self.sample_period if elapsed is None else elapsed
-        checked_number('elapsed', T, MotionError, above=0.0, unit='s')
         self._wanted, self._speeds = stiffness, (qd, thetad)
         status = self._run(step.STEP, elapsed=T)
         if status == REPEATED:
@@ -378,6 +412,13 @@ class ObserverController(Law):
                 f'{MOST_GATED} positions of {every[int(w.slipped)]} one after the other '
                 'cannot be true.'
             )
+        if reason == ENCODER_LOST:
+            return self._lost(culprit)
+        if reason == SENSOR_LOST:
+            return (
+                f'{MOST_GATED} torques of the sensor of joint '
+                f'{self.model.joint_names[culprit]!r} one after the other cannot be true.'
+            )
         if reason <= len(QUANTITIES):
             return self._beyond(reason - 1, culprit, w.checked)
         said = {
@@ -390,6 +431,14 @@ class ObserverController(Law):
             '(saturation_time).',
         }
         return said.get(reason, self._stands)
+
+    def _lost(self, i: int) -> str:
+        """That the position of motor i is not measured any more, in words."""
+        t = self.observer.transmission
+        what, by = f'motor {self.actuators.motor_names[i]!r}', _BY_LINK
+        if not t.is_elastic[t.joint[i]]:
+            what, by = f'joint {self.model.joint_names[t.joint[i]]!r}', _BY_NOTHING
+        return f'{MOST_GATED} positions of {what} one after the other cannot be true: {by}'
 
     def _beyond(self, row: int, j: int, values: Array) -> str:
         """Which of the values (K, n) is beyond its bound, in words."""
@@ -420,7 +469,7 @@ class ObserverController(Law):
             return ''
         motor = self.actuators.motor_names[int(self.observer.doubted.argmax())]
         return (
-            f'The encoder of motor {motor!r} stands still while its joint moves: {_BRAKES}'
+            f'The encoder of motor {motor!r} stands still while its joint moves: {_BY_LINK}'
         )
 
     def stop(self, reason: str, floats: bool = False, touches: bool = False) -> None:
@@ -448,6 +497,11 @@ class ObserverController(Law):
             is_rigid = t.is_elastic[t.joint[i]] == 0.0
             speed = o.links[1, t.joint[i]] if is_rigid else o.motors[1, i]
             return f'motor {self.actuators.motor_names[i]} still moves at {speed:.3g}.'
+        joints = self.model.joint_names
+        if found < -3 - len(joints):
+            return (
+                f'the torque sensor of {joints[-4 - len(joints) - found]} cannot be true.'
+            )
         if found < -3:
             return self._beyond(0, -4 - found, o.links)
         return {
@@ -682,15 +736,19 @@ def _steps(
     return np.concatenate([of_links, per_joint('resolution of motors', motors, m)])
 
 
-def _efforts(actuators: Actuators) -> Array:
-    """Largest torques of the motors (m,), from the description of the robot."""
-    model = actuators.model
+def _described(actuators: Actuators) -> Array:
+    """Largest torques of the motors (m,) in the description of the robot; infinite: unknown."""
     joint = np.asarray(actuators.joint_of_motor)
-    effort: Array = model.limits.effort[joint]
-    known = (effort > 0.0) & np.isfinite(effort)
-    single = np.bincount(joint, minlength=model.n_joints)[joint] == 1
-    if not (known & single).all():
-        i = int(np.argmin(known & single))
+    effort: Array = actuators.model.limits.effort[joint]
+    is_single = np.bincount(joint)[joint] == 1
+    return np.where((effort > 0.0) & is_single, effort, np.inf)
+
+
+def _efforts(actuators: Actuators) -> Array:
+    """Largest torques of the motors (m,), all of which the description has to know."""
+    effort = _described(actuators)
+    if not np.isfinite(effort).all():
+        i = int(effort.argmax())
         raise ControlError(
             f'The largest torque of motor {actuators.motor_names[i]!r} is not known: the robot '
             'description has no effort limit of its joint, or the joint has several motors. Give '

@@ -101,7 +101,32 @@ def springs_at(o: Observer) -> None:
     o.deflected_load[:] = o.deflected
 
 
-def load(o: Observer, has_sensors: float) -> None:
+def sense(o: Observer, is_whole: int) -> None:
+    """Torques of sensors in place of what the springs tell.
+
+    A sensor differs from the deflection by errors of both, which change little from sample to
+    sample. What it says is replaced by the deflection and the difference before where it cannot be
+    true, and in samples that have not come.
+    """
+    for k in range(o.n):
+        differs = o.spring_torque[k] - o.deflected[k]
+        reach = o.sensor_reach[k]
+        if o.is_new:
+            reach = abs(differs - o.sensor_offset[k])
+        if is_whole and o.is_single[k]:
+            if isfinite(differs) and abs(differs - o.sensor_offset[k]) <= reach:
+                o.sensor_offset[k], o.sensor_since[k] = differs, 0.0
+            else:
+                o.sensor_since[k] += 1.0
+                o.gated += 1.0
+    for i in range(o.m):
+        j: int = o.joint[i]
+        if o.is_single[j]:
+            o.torque[0, j] = o.deflected[j] + o.sensor_offset[j]
+            o.load[0, i] = o.torque[0, j]
+
+
+def load(o: Observer, is_whole: int) -> None:
     """Torques on the links and loads of the motors: of springs and dampers, or of sensors."""
     springs_at(o)
     o.torque[0] = o.deflected
@@ -111,11 +136,8 @@ def load(o: Observer, has_sensors: float) -> None:
         o.torque[0, j] += damper
         o.load[0, i] = o.deflected_load[i] + damper
     o.acted[:] = o.applied[0]
-    if has_sensors:
-        for i in range(o.m):
-            k: int = o.joint[i]
-            if o.is_single[k]:
-                o.torque[0, k], o.load[0, i] = o.spring_torque[k], o.spring_torque[k]
+    if o.has_sensors:
+        sense(o, is_whole)
 
 
 def observe_links(o: Observer, T: float) -> None:
@@ -165,7 +187,7 @@ def presume(o: Observer, is_whole: int) -> None:
         o.applied[k] = o.acting
 
 
-def suspect(o: Observer, T: float, has_sensors: float) -> None:
+def suspect(o: Observer, T: float) -> None:
     """Doubt encoders that stand still, sooner if some of them do already."""
     share = CALM
     if o.wary:
@@ -174,13 +196,15 @@ def suspect(o: Observer, T: float, has_sensors: float) -> None:
         if o.doubted[i]:
             share = WARY
         o.missing[i] = o.turns[i] * o.links[2, o.joint[i]]
-        if has_sensors:
+        if o.has_sensors:
             o.missing[i] = o.load[0, i] - o.deflected_load[i]
     if o.is_new:
         o.stood[:] = 0.0
         o.stood[0] = o.theta
         o.stood[1] = o.deflected_load
         o.stood[2] = o.missing
+        o.stood[6] = o.theta
+        o.stood[7] = o.motors[1]
     doubt(o, T, share)
 
 
@@ -189,11 +213,10 @@ def take(o: Observer, T: float, is_whole: int) -> int:
 
     Only a whole measurement has velocities, torque sensors and a wanted acceleration.
     """
-    has_sensors = is_whole * o.has_sensors
     o.is_new = 1.0 - o.running
     if o.is_new:
         first(o, is_whole)
-    load(o, has_sensors)
+    load(o, is_whole)
     if o.running:
         observe_links(o, T)
         observe_motors(o, T)
@@ -207,7 +230,7 @@ def take(o: Observer, T: float, is_whole: int) -> int:
         presume(o, is_whole)
     o.torque[1] = o.torque[0]
     o.load[1] = o.load[0]
-    suspect(o, T, has_sensors)
+    suspect(o, T)
     o.running = 1.0
     return MEASURED
 
@@ -267,7 +290,8 @@ def gate_all(o: Observer, elapsed: float) -> None:
     """Gate positions of links and motors."""
     count: int = gate(o.n, elapsed, o.reach, o.links, o.since, o.q)
     for i in range(o.m):
-        if not o.is_elastic[o.joint[i]]:  # which is not looked at
+        # What is given of rigid joints is not looked at, and not what stands still.
+        if not o.is_elastic[o.joint[i]] or o.doubted[i]:
             o.theta[i] = o.motors[0, i] + elapsed * o.motors[1, i]
     count += gate(o.m, elapsed, o.motor_reach, o.motors, o.motor_since, o.theta)
     o.gated += count
@@ -292,6 +316,16 @@ def take_all(o: Observer, T: float) -> int:
     return look_ahead(o)
 
 
+def is_measured(o: Observer) -> int:
+    """Whether all that a first sample needs is finite."""
+    for k in range(o.n):
+        if o.has_sensors and o.is_single[k] and not isfinite(o.spring_torque[k]):
+            return 0
+    if not is_finite(o.n, o.q):
+        return 0
+    return is_finite(o.m, o.theta)
+
+
 def receive(o: Observer, elapsed: float) -> int:
     """Take a measurement, a time after the one before; zero, or what is wrong.
 
@@ -304,6 +338,8 @@ def receive(o: Observer, elapsed: float) -> int:
     o.q[:] = o.new_q
     o.theta[:] = o.new_theta
     o.passed, o.samples, o.gating = 1.0, 1.0, 0.0
+    if not o.has_sensors:
+        o.sensor_since[:] = 0.0
     if o.running and elapsed == o.T:
         o.passed = samples_passed(o)
         if o.passed == 0.0:
@@ -316,6 +352,6 @@ def receive(o: Observer, elapsed: float) -> int:
     if o.running:
         gate_all(o, elapsed)
         o.samples = max(1.0, floor(elapsed / o.T + 0.5))
-    elif not is_finite(o.n, o.q) or not is_finite(o.m, o.theta):
+    elif not is_measured(o):
         return NOT_FINITE
     return take_all(o, elapsed / o.samples)

@@ -31,6 +31,7 @@ from hodyn_ros.control.holding import (
     MOST_GATED,
     hold_found,
     hold_here,
+    moving_motor,
     stay,
     stop,
     unready,
@@ -52,8 +53,11 @@ from hodyn_ros.control.layouts import (
     OBSERVER,
     REPEATED,
     SATURATION,
+    SENSOR_LOST,
     SILENCE,
     SPRING_RANGE,
+    TORQUE,
+    WEIGHT,
     Law,
     Observer,
 )
@@ -135,8 +139,10 @@ def bound_speeds(o: Observer, c: Law) -> None:
 
 def measure(o: Observer, c: Law, elapsed: float) -> int:
     """Take a measurement, a time after the one before; zero, or why it is none."""
-    if o.running and not elapsed > 0.0:
+    if o.running and not (elapsed > 0.0 and isfinite(elapsed)):
         return REPEATED
+    if not o.running:  # since no measurement
+        elapsed = o.T
     if not o.running and (not is_finite(o.n, o.qd) or not is_finite(o.m, o.thetad)):
         return NOT_FINITE
     o.gap = 0.0
@@ -166,8 +172,10 @@ def is_repeated(o: Observer, c: Law) -> int:
     return 0
 
 
-def moves(o: Observer) -> int:
-    """Whether something is wanted but rest."""
+def moves(o: Observer, c: Law) -> int:
+    """Whether something is wanted but rest; by laws that want no motion, whether motors move."""
+    if c.kind == WEIGHT or c.kind == TORQUE:
+        return moving_motor(o)
     for k in range(1, 5):
         for i in range(o.n):
             if o.desired[k, i] != 0.0:
@@ -262,6 +270,9 @@ def judge(o: Observer, c: Law, reason: int, culprit: int) -> None:
         if o.doubted[last]:
             reason = ENCODER_STANDS
             culprit = last
+    for k in range(o.n):
+        if o.sensor_since[k] >= MOST_GATED and reason == FOLLOWS:
+            reason, culprit = SENSOR_LOST, k
     found: int = check(o, c)
     c.beyond += 1.0
     if found == 0:
@@ -327,7 +338,7 @@ def step(o: Observer, c: Law, elapsed: float) -> int:
     failed: int = measure(o, c, elapsed)
     if failed:
         return failed
-    c.moved = moves(o)
+    c.moved = moves(o, c)
     if is_repeated(o, c):
         return REPEATED
     failed = decide(o, c, after_gap(o, c, moved))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import floor, isfinite, sqrt
 
-from hodyn_ros.control.kernels import Matrix, MotorMatrix, Vector, corrected
+from hodyn_ros.control.kernels import Matrix, MotorMatrix, Vector, corrected, solve
 from hodyn_ros.control.layouts import Observer
 
 SETTLED = 0.05  # s, until what the observer began with is forgotten
@@ -96,6 +96,43 @@ def samples_passed(o: Observer) -> float:
     return 1.0
 
 
+def stands(o: Observer, T: float, i: int, turned: float) -> float:
+    """Whether the load of a motor that stands changes, and the link does not feel it."""
+    change = o.deflected_load[i] - o.stood[1, i]
+    load = o.deflected_load[i] + o.rate[i] * (o.stood[6, i] - o.theta[i])
+    if o.inertia[i] > 0.0:
+        o.stood[7, i] += T * (o.acted[i] - load) / o.inertia[i]
+        o.stood[6, i] += T * o.stood[7, i]
+    a = o.stood[5, i] + change
+    e = corrected(o.m, i, T, 0.0, a, 3, o.motor_gains, o.stood)
+    o.stood[5, i] += o.motor_gains[2, i] * e
+    found = abs(o.stood[5, i])
+    if abs(change) > turned and found > 0.25 * turned:
+        if abs(o.missing[i] - o.stood[2, i]) > 0.75 * found:
+            is_elastic: float = o.is_elastic[o.joint[i]]
+            return is_elastic
+    return 0.0
+
+
+def presume_motor(o: Observer, i: int) -> None:
+    """Take a motor that has stood for where it is told to be by what the link has felt since.
+
+    That is a share of the change of its load, by which the links were estimated wrongly, too.
+    """
+    j: int = o.joint[i]
+    if not o.has_sensors:
+        share = (o.missing[i] - o.stood[2, i]) / o.stood[5, i]
+        o.column[:] = 0.0
+        o.column[j] = share
+        solve(o.n, o.factor, o.column)
+        way, speed = o.stood[3, i], o.stood[4, i]
+        o.links[0] -= way * o.column
+        o.links[1] -= speed * o.column
+        o.links[2, j], o.links[3, j] = o.stood[2, i], o.stood[2, i]
+    o.motors[0, i], o.motors[1, i] = o.stood[6, i], o.stood[7, i]
+    o.motors[2, i], o.motors[3, i] = 0.0, 0.0
+
+
 def doubt(o: Observer, T: float, share: float) -> None:
     """Doubt motors whose measured position stands still while their springs turn.
 
@@ -104,8 +141,9 @@ def doubt(o: Observer, T: float, share: float) -> None:
     that the model lacks is as large, as far as the observer has found it by then, or larger.
 
     Rows of `stood`: positions from which on the motors stand, with both torques; how the observer
-    would find the opposite of what the load has changed by since. `doubted` is 1 until a motor
-    moves.
+    would find the opposite of what the load has changed by since; position and velocity that the
+    motor would have by its torques. `doubted` is 1 until a motor
+    moves, which is meanwhile expected by its torques alone, see `observing.gate_all`.
 
     Parameters
     ----------
@@ -117,18 +155,18 @@ def doubt(o: Observer, T: float, share: float) -> None:
     """
     for i in range(o.m):
         turned = share * min(o.strongest[i], 0.2 * o.rate[i])
-        if o.rate[i] * abs(o.theta[i] - o.stood[0, i]) > 0.02 * turned:
-            o.stood[0, i], o.stood[1, i] = o.theta[i], o.deflected_load[i]
+        theta = o.theta[i]
+        if o.doubted[i]:
+            theta = o.new_theta[i]
+        if o.rate[i] * abs(theta - o.stood[0, i]) > 0.02 * turned:
+            o.stood[0, i], o.stood[1, i] = theta, o.deflected_load[i]
             o.stood[2, i], o.stood[3, i] = o.missing[i], 0.0
             o.stood[4, i], o.stood[5, i], o.doubted[i] = 0.0, 0.0, 0.0
-        change = o.deflected_load[i] - o.stood[1, i]
-        a = o.stood[5, i] + change
-        e = corrected(o.m, i, T, 0.0, a, 3, o.motor_gains, o.stood)
-        o.stood[5, i] += o.motor_gains[2, i] * e
-        found = abs(o.stood[5, i])
-        if abs(change) > turned and found > 0.25 * turned:
-            if abs(o.missing[i] - o.stood[2, i]) > 0.75 * found:
-                o.doubted[i] = o.is_elastic[o.joint[i]]
+            o.stood[6, i], o.stood[7, i] = theta, o.motors[1, i]
+        if not o.doubted[i] and o.turns[i]:
+            o.doubted[i] = stands(o, T, i, turned)
+            if o.doubted[i]:
+                presume_motor(o, i)
 
 
 def explain(o: Observer, T: float, i: int) -> None:

@@ -151,6 +151,7 @@ def fill(
     name : str
         Of the argument, for the message.
     values : array-like
+        Of real numbers; masked ones are missing, NaN.
     may_miss : bool
         Whether some values may be NaN or infinite.
 
@@ -160,9 +161,14 @@ def fill(
         If there are no numbers, the shape is wrong, or a value is not finite that has to be.
     """
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(values)
     except (TypeError, ValueError):
-        raise MotionError(f'{name} is {type(values).__name__}, expected numbers.') from None
+        array = np.asarray(None)
+    if array.dtype.kind not in 'fiu':
+        kind = type(values).__name__ if array.dtype.kind == 'O' else array.dtype
+        raise MotionError(f'{name} is {kind}, expected real numbers.')
+    if hasattr(values, 'mask'):
+        array = np.where(values.mask, np.nan, array)  # type: ignore[union-attr]
     if array.shape != target.shape:
         raise MotionError(f'{name} has the shape {array.shape}, expected {target.shape}.')
     if not may_miss and not np.isfinite(array).all():

@@ -64,9 +64,10 @@ def format_of(path: Path, is_folder: bool, others: str) -> Format:
     suffix = '' if is_folder else path.suffix.lower()
     if is_folder or suffix in SUFFIXES:
         return _BY_SUFFIX[suffix]
+    hint = did_you_mean(suffix, SUFFIXES, 0.7)
     raise FileError(
-        f'{path}: the suffix {suffix!r} is unknown{did_you_mean(suffix, SUFFIXES)}, expected one '
-        f'of {listed(SUFFIXES)}, or {others}.'
+        f'{path}: the suffix {suffix!r} is unknown{hint}, expected one of {listed(SUFFIXES)}, or '
+        f'{others}.'
     )
 
 

@@ -384,7 +384,7 @@ def test_a_law_in_c_answers_as_in_python_whatever_happens(pair):
         plant.step(found, 5)
     assert error < 1e-9 * largest
     # Asked for, measurements that cannot be true, a gap, as the header counts them.
-    assert [x for x in reasons if x] == [10, 6, 8]
+    assert [x for x in reasons if x] == [10, 14, 8]
     assert released == [1, 0, 1, 0, 0]  # not while motors move or encoders are not believed
     names = ('position', 'velocity', 'motor_position', 'motor_velocity', 'external_torque')
     rows = np.full((6, 2), np.nan)

@@ -17,6 +17,7 @@ from support.followed import AT_REST, FLOATING, Followed, T, law, resting
 from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import (
+    ControlWarning,
     GravityCompensation,
     Guards,
     tracking_controller,
@@ -66,7 +67,7 @@ def test_gap_at_rest_does_not_stop_the_robot(panda):
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize('elapsed', [0.0, -1e-3, np.nan])
+@pytest.mark.parametrize('elapsed', [0.0, -1e-3, np.nan, np.inf])
 def test_clock_that_stands_still_leaves_the_torque(panda, elapsed):
     robot = Followed(law(panda)).run(0.1)
     given = AT_REST, robot.q, None, robot.theta, None
@@ -74,9 +75,10 @@ def test_clock_that_stands_still_leaves_the_torque(panda, elapsed):
     assert np.array_equal(command.torque, robot.torque)
     assert 'expected a positive time' in command.reason
     assert robot.run(0.2).errors[-1] < 1e-4
-    robot.law.reset()
+    robot.law.reset()  # behind which no time has been measured
+    assert robot.law.evaluate(*given, elapsed=elapsed).reason == ''
     with pytest.raises(MotionError, match='elapsed'):
-        robot.law.evaluate(*given, elapsed=elapsed)
+        robot.law.evaluate(*given, elapsed='soon')
 
 
 def test_robot_that_is_led_is_not_let_go_faster_than_its_joints_may(panda):
@@ -253,7 +255,8 @@ def test_torque_limits_that_nobody_knows_are_asked_for():
     actuators = Actuators(model, drives)
     with pytest.raises(ControlError, match=r"'shoulder' is not known.*np.inf"):
         tracking_controller(actuators, T)
-    law = tracking_controller(actuators, T, torque_limits=np.inf)
+    with pytest.warns(ControlWarning, match='torque of shoulder, elbow: wrong meas'):
+        law = tracking_controller(actuators, T, torque_limits=np.inf)
     assert np.isinf(law.torque_limits).all()
 
 

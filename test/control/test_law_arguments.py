@@ -167,7 +167,10 @@ def test_a_position_at_rest_is_one_of_each_joint_and_may_be_a_list(kind):
     for given, said in (
         ([0.0], r'shape \(1,\), expected \(2,\)'),
         ([0.0, np.nan], 'must be finite'),
-        ('home', 'expected numbers'),
+        ('home', 'expected real numbers'),
+        ([True] * 2, 'bool, expected real numbers'),
+        (np.zeros(2) * 1j, 'complex128, expected real numbers'),
+        (np.ma.masked_array([0.0, 0.1], [False, True]), 'all values must be finite'),
     ):
         with pytest.raises(MotionError, match=said):
             controller.at_rest(given)

@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 from support import control_simulation
 from support.control_cases import HOME, MOTION, Condition, PointToPoint
-from support.followed import FLOATING, Followed, T, law, resting
+from support.followed import AT_REST, FLOATING, Followed, T, law, resting
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, SeriesElastic
-from hodyn_ros.control import GravityCompensation, Guards, tracking_controller
+from hodyn_ros.control import (
+    ControlWarning,
+    GravityCompensation,
+    GuardedController,
+    Guards,
+    make_controller,
+    tracking_controller,
+)
 from hodyn_ros.errors import ControlError
 
 STRIBECK = {'coulomb': 1.0, 'breakaway': 1.5}
@@ -35,17 +42,52 @@ class Standing:
             robot.theta[self.motors] = self.values
 
 
-def is_left_to_its_brakes(robot, motor):
-    assert f"encoder of motor 'panda_joint{motor + 1}' stands still" in robot.law.reason
-    assert 'brakes must close' in robot.law.reason
+class Lost:
+    """Encoders of motors that slip, or do not answer, from a time on, for good."""
+
+    def __init__(self, motors, begin, way):
+        self.motors, self.begin, self.way = list(motors), round(begin / T), way
+
+    def __call__(self, robot):
+        if robot.k >= self.begin:
+            robot.theta[self.motors] += self.way
+
+
+def is_held_by_its_link(robot, motor, said='stands still', speed=1.7):
+    """Whether it is, and the robot is brought to rest by it."""
+    assert f"motor 'panda_joint{motor + 1}'" in robot.law.reason
+    assert said in robot.law.reason
+    assert 'held by the position of its link, and brakes must close' in robot.law.reason
     assert robot.reasons[-1] == robot.law.reason
-    return robot.speed < 3.0
+    assert robot.speed < speed
+    return max(robot.speeds[-300:])
 
 
-@pytest.mark.parametrize('motors', [[1], range(7)])
-def test_motor_encoder_that_stands_still_does_not_let_the_robot_run_away(panda, motors):
-    robot = Followed(law(panda)).run(1.0, Standing(motors, 0.6))
-    assert is_left_to_its_brakes(robot, min(motors)) or len(motors) > 1
+@pytest.mark.parametrize('motor', [0, 1, 2])
+@pytest.mark.parametrize('condition', [Condition(), Condition(stiffness=-0.2, payload=2.0)])
+def test_motor_encoder_that_stands_still_leaves_its_joint_to_its_link(
+    panda, motor, condition
+):
+    robot = Followed(law(panda), condition=condition).run(1.6, Standing([motor], 0.6))
+    assert is_held_by_its_link(robot, motor) < 0.4
+
+
+def test_robot_without_any_motor_encoder_does_not_run_away(panda):
+    robot = Followed(law(panda)).run(2.0, Standing(range(7), 0.6))
+    assert is_held_by_its_link(robot, 0, speed=2.5) < 1.5
+
+
+@pytest.mark.parametrize('way', [np.nan, 0.5])
+@pytest.mark.parametrize('motors', [[0], [3], range(7)])
+@pytest.mark.parametrize('condition', [Condition(), Condition(stiffness=-0.2, payload=2.0)])
+def test_joints_whose_motor_encoders_are_lost_are_braked_by_their_links(
+    panda, way, motors, condition
+):
+    """They coasted, with the weight alone, and nobody asked for brakes."""
+    robot = Followed(law(panda), condition=condition).run(1.6, Lost(motors, 0.6, way))
+    assert is_held_by_its_link(robot, min(motors), 'cannot be true', 1.2) < 0.5
+    with pytest.raises(ControlError, match='its measured positions cannot be true'):
+        robot.law.release()
 
 
 @pytest.mark.parametrize('how', ['led', 'at rest', 'gives way', 'stopped'])
@@ -55,8 +97,9 @@ def test_nor_does_it_where_the_robot_does_not_follow_a_motion(panda, how):
     robot = Followed(law(panda, **kind, **options), resting).run(0.1)
     if how == 'stopped':
         robot.law.stop('Asked for.')
-    robot.run(1.0, Standing([1 if how == 'stopped' else 3], 0.1))
-    assert is_left_to_its_brakes(robot, 1 if how == 'stopped' else 3)
+    motor = 1 if how == 'stopped' else 3
+    robot.run(1.0, Standing([motor], 0.1))
+    assert is_held_by_its_link(robot, motor, speed=3.0) < 1.0
 
 
 @pytest.mark.parametrize('condition', [Condition(), Condition(stiffness=-0.2, **STRIBECK)])
@@ -179,6 +222,87 @@ def test_glitch_of_a_link_that_is_small_is_taken_for_the_one_expected(panda):
     robot = Followed(law(panda)).run(0.75, glitch)
     assert robot.law.observer.gated == 1
     assert max(robot.rates) < 1000.0
+
+
+def with_sensors(robot, wrong):
+    """Let the law have torque sensors, with what is added to them by the number of a sample."""
+    evaluate = robot.law.evaluate
+
+    def measured(*given, **more):
+        torque = robot.plant.stiffness * (robot.state[2] - robot.state[0])
+        return evaluate(*given, spring_torque=torque + wrong(robot.k), **more)
+
+    robot.law.evaluate = measured
+    return robot
+
+
+@pytest.mark.parametrize('value', [np.nan, -np.inf, 60.0])
+def test_torques_of_a_sensor_that_cannot_be_true_are_bridged_and_then_stop_the_robot(
+    panda, value
+):
+    """A spring that is softer than known makes the sensor differ from the deflection anyway."""
+
+    def wrong(k):
+        is_wrong = k > 820 or (k % 100 < 3 and k >= 100)
+        return np.where((np.arange(7) == 3) & is_wrong, value, 0.0)
+
+    softer = Condition(stiffness=-0.2)
+    runs = [
+        with_sensors(Followed(law(panda), condition=softer), given).run(0.8)
+        for given in (lambda k: np.zeros(7), wrong)
+    ]
+    assert not runs[1].law.reason
+    assert runs[1].law.observer.gated == 21
+    assert max(runs[1].rates) < 1.2 * max(runs[0].rates)
+    robot = runs[1].run(0.4)
+    assert "5 torques of the sensor of joint 'panda_joint4'" in robot.law.reason
+    assert robot.speed < 1.1
+    assert max(robot.run(0.8).speeds[-50:]) < 0.1
+    with pytest.raises(ControlError, match='torque sensor of panda_joint4 cannot be true'):
+        robot.law.release()
+
+
+def test_limits_that_nobody_knows_are_said_and_those_of_the_description_count(panda):
+    """A law with infinite torques is not one of a robot whose measurements may be anything."""
+    drives = Actuators(panda, dict.fromkeys(panda.joint_names, SeriesElastic(1000.0, 0.5)))
+    inner = make_controller(panda, 'feed_forward_2', drives, bandwidth=20.0)
+    assert np.isinf(inner.torque_limits).all()
+    guarded, q = GuardedController(inner, T), AT_REST[0].copy()
+    theta = guarded.resting(q)
+    before = guarded.evaluate(AT_REST, q, None, theta, None).torque
+    for wrong in (q, theta):
+        wrong[3] += 1e4
+        np.testing.assert_allclose(
+            guarded.evaluate(AT_REST, q, None, theta, None).torque, before, atol=0.1
+        )
+        wrong[3] -= 1e4
+    limits = panda.limits
+    where = np.arange(7) == 1
+    limits = limits._replace(
+        velocity=np.where(where, 0.0, limits.velocity),
+        effort=np.where(where, np.inf, limits.effort),
+    )
+    unknown = panda.changed(limits=limits)
+    drives = Actuators(unknown, drives.by_joint)
+    said = 'velocity of panda_joint2 and the torque of panda_joint2: wrong measurements'
+    with pytest.warns(ControlWarning, match=said):
+        tracking_controller(drives, T, torque_limits=np.inf)
+
+
+def test_robot_that_is_led_by_hand_is_in_motion_for_a_gap_and_one_at_rest_is_not(panda):
+    """Whatever motion is wanted, at which the law does not look."""
+    for moves in (False, True):
+        led = Followed(law(panda, kind=GravityCompensation, damping=0.5), MOTION)
+        led.state = led.plant.at_rest(AT_REST[0])
+        led.run(0.2)
+        led.plant.force[:] = 0.0, 0.0, 15.0 * moves
+        led.run(0.3)
+
+        def gap(robot):
+            robot.elapsed = None if robot.k < 570 else T
+
+        led.run(0.1, gap)
+        assert ('max_gap' in led.law.reason) == moves
 
 
 @pytest.mark.every_case

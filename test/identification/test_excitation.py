@@ -164,7 +164,7 @@ def test_simulated_recordings_are_efforts_with_noise_along_rounded_positions():
     given = {'noise': [0.1, 0.2, 0.0], 'resolution': 1e-3}
     rough = simulated_recording(model, swing, 500.0, **given)
     errors = (rough.effort - exact.effort)[:, 0]
-    np.testing.assert_allclose(errors.std(axis=0), given['noise'], rtol=0.1)
+    np.testing.assert_allclose(errors.std(axis=0), given['noise'], rtol=0.1, atol=1e-12)
     steps = rough.motion / 1e-3
     np.testing.assert_allclose(steps, np.round(steps), atol=1e-9)
     assert np.abs(rough.motion - exact.motion).max() <= 0.5e-3 + 1e-12

@@ -89,7 +89,6 @@ int @name@_controller_evaluate(
     const Observer observer = {&c.observed, &w};
     int status;
     if (!is_finite(@rows@ * N, desired)) return 1;
-    if (spring_torque && !is_finite(N, spring_torque)) return 1;
     memset(&w, 0, sizeof(w));
     copy(w.desired, desired, @rows@ * N);
     if (@rows@ > 3) copy(w.acceleration, desired + 2 * N, N);

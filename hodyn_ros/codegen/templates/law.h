@@ -12,13 +12,15 @@ enum {
     @NAME@_FOLLOWS, @NAME@_POSITION, @NAME@_VELOCITY, @NAME@_TRACKING_ERROR,
     @NAME@_EXTERNAL_TORQUE, @NAME@_DRIVE_ERROR, @NAME@_MEASUREMENTS, @NAME@_SATURATION,
     @NAME@_GAP, @NAME@_SPRING_RANGE, @NAME@_ASKED, @NAME@_ENCODER_STANDS,
-    @NAME@_RUNAWAY, @NAME@_SILENCE
+    @NAME@_RUNAWAY, @NAME@_SILENCE, @NAME@_ENCODER_LOST, @NAME@_SENSOR_LOST
 };
 
-/* ENCODER_STANDS: the encoder of a motor stands still while its joint moves; this motor carries
- * the weight alone. RUNAWAY: the links have run away behind a stop. SILENCE: @most_gated@
- * measurements one after the other were the same, though the robot moved. Then all motors carry
- * the weight alone until a reset. With each of the three brakes must close.
+/* ENCODER_STANDS: the encoder of a motor stands still while its joint moves. ENCODER_LOST:
+ * @most_gated@ positions of it could not be true. Such a motor is held by the position of its
+ * link. RUNAWAY: the links have run away behind a stop; then all motors are. SILENCE:
+ * @most_gated@ measurements one after the other were the same, though the robot moved; then all
+ * motors carry the weight alone until a reset. With each of the four brakes must close.
+ * SENSOR_LOST: @most_gated@ torques of a sensor could not be true.
  */
 
 /* What a controller remembers. Estimates at the latest measurement in rows of @n@: position,
@@ -66,7 +68,8 @@ void @name@_controller_observed(
  * q, theta       positions of links, and of motors reflected to the links; one that cannot be
  *                true, or is not finite, is taken for what is expected
  * qd, thetad     velocities, looked at in the first sample only; may be NULL
- * spring_torque  of torque sensors, in place of what the springs tell; may be NULL
+ * spring_torque  of torque sensors, in place of what the springs tell; may be NULL; one that
+ *                cannot be true is replaced by what the spring tells
  * elapsed        time since the call before [s]: that of stamps, or SAMPLE_PERIOD, in place of
  *                which the motion may tell of up to @most_found@ that have passed
  *
