@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import comb
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -427,16 +427,14 @@ def _excess(
 
     Both have the shape (N - size, n); a stretch has so many steps.
     """
-    from scipy.ndimage import maximum_filter1d, median_filter, minimum_filter1d
-
     middle = slice(size // 2, size // 2 + len(times) - size)
 
-    def around(extreme: Any, values: Array, unknown: float) -> Array:
+    def around(extreme: np.ufunc, values: Array, unknown: float) -> Array:
         filled = np.where(np.isnan(values), unknown, values)
-        return np.asarray(extreme(filled, 3 * size + 1, axis=0, mode='nearest')[middle])
+        return _running(extreme, filled, 3 * size + 1)[middle]
 
-    low = around(minimum_filter1d, given, np.inf)
-    high = around(maximum_filter1d, given, -np.inf)
+    low = around(np.minimum, given, np.inf)
+    high = around(np.maximum, given, -np.inf)
     known = low <= high
     low, high = np.where(known, low, -np.inf), np.where(known, high, np.inf)
     share = _SHARE * np.nanmax(np.abs(given), axis=0, initial=0.0)
@@ -450,19 +448,36 @@ def _excess(
     if k >= _JUMPING:  # the order below may have jumps in some steps of a stretch
         if size < _STRETCH:
             return slopes, np.full_like(slopes, -np.inf)
+        from scipy.ndimage import median_filter
+
         single = np.diff(lower, axis=0) / steps[:, None]
         slopes = median_filter(single, (size, 1), mode='nearest')[middle]
         lasting = lasting / size
         excess = np.maximum(low - slopes, slopes - high) - share
     change = np.abs(np.diff(given, axis=0))
-    uneven = maximum_filter1d(np.abs(steps - _usual_step(times)), size)[middle, None]
+    uneven = _running(np.maximum, np.abs(steps - _usual_step(times)), size)[middle, None]
     reach = np.maximum(np.abs(low), np.abs(high))
     error = _error_of(lower) + 2.0 * uneven * np.where(np.isinf(reach), 0.0, reach)
-    excess -= around(maximum_filter1d, change, 0.0) + error / lasting
+    excess -= around(np.maximum, change, 0.0) + error / lasting
     if k > _JUMPING:
         excess[(low == 0.0) & (high == 0.0)] = -np.inf
-    excess[maximum_filter1d(steps, size)[middle] > _GAP * _usual_step(times)] = -np.inf
+    excess[_running(np.maximum, steps, size)[middle] > _GAP * _usual_step(times)] = -np.inf
     return slopes, excess
+
+
+def _running(extreme: np.ufunc, values: Array, width: int) -> Array:
+    """Largest or smallest of so many values about each one along the first axis.
+
+    In windows that are doubled until they are wide enough: to import `scipy.ndimage` takes longer
+    than all else that is done with a short motion.
+    """
+    padding = [(width // 2, width - 1 - width // 2), *[(0, 0)] * (values.ndim - 1)]
+    found, done = np.pad(values, padding, mode='edge'), 1
+    while done < width:
+        shift = min(done, width - done)
+        found = extreme(found[:-shift], found[shift:])
+        done += shift
+    return np.asarray(found)
 
 
 def _error_of(values: Array, deviations: float = _LARGEST_ERROR) -> Array:

@@ -240,8 +240,18 @@ def _write_csv(path: Path, table: WrittenTable) -> None:
             file.writelines(','.join(map(_as_arrow, row)) + '\n' for row in rows)
             return
         file.flush()
-        columns = import_module('pyarrow').table(table.columns)
+        columns = _arrow_columns(import_module('pyarrow'), table)
         library.write_csv(columns, file.buffer, library.WriteOptions(include_header=False))
+
+
+def _arrow_columns(pyarrow: Any, table: WrittenTable) -> Any:
+    """Table of Arrow, by buffers: `pyarrow.table` would import pandas to look at the columns."""
+    kind = pyarrow.float64()
+    buffers = (pyarrow.py_buffer(np.ascontiguousarray(c)) for c in table.columns.values())
+    columns = [
+        pyarrow.Array.from_buffers(kind, each.size // 8, [None, each]) for each in buffers
+    ]
+    return pyarrow.Table.from_arrays(columns, names=list(table.columns))
 
 
 def _as_arrow(value: float) -> str:
@@ -345,7 +355,7 @@ def _write_parquet(path: Path, table: WrittenTable) -> None:
     # Floating-point numbers hardly ever repeat, which is what a dictionary is for. Their bytes
     # apart, signs and exponents first, are what can be compressed of them.
     _arrow('pyarrow.parquet', path).write_table(
-        _arrow('pyarrow', path).table(table.columns, metadata=lines),
+        _arrow_columns(_arrow('pyarrow', path), table).replace_schema_metadata(lines),
         path,
         use_dictionary=False,
         use_byte_stream_split=list(table.columns),
