@@ -263,10 +263,13 @@ class Assembly:
         self.M_body: list[Array] = []
         self.M_base: Array = np.zeros((6, 6))
         self._walk()
-        moving = (link for link, frame in self.frames.items() if frame.body != BASE)
+        self.tip_link = self.tip_link or self._only_end()
+
+    def _only_end(self) -> str | None:
+        """The moving link behind which there is none, if the robot does not branch."""
+        moving = [link for link, frame in self.frames.items() if frame.body != BASE]
         ends = [link for link in moving if not self.joints_from[link]]
-        if not tip_link and len(ends) == 1:
-            self.tip_link = ends[0]
+        return ends[0] if len(ends) == 1 else None
 
     def _connect(self) -> str:
         """Fill the maps between links and joints; return the root link."""

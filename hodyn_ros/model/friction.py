@@ -457,6 +457,18 @@ def _law_of(
         raise ModelError(f'{owner}: {error} Its keys are {named(keys)}.') from None
 
 
+def _check_keys(
+    owner: str, table: Mapping[str, float], named: Callable[[Iterable[str]], str]
+) -> None:
+    """Refuse what is no table, or has keys that no law has."""
+    if not isinstance(table, Mapping):
+        raise ModelError(f'{owner} is {table!r}, expected a table of keys.')
+    known = dict.fromkeys(key for keys in LAWS.values() for key in keys)
+    if unknown := [key for key in table if key not in known]:
+        given = listed(f'{key}{did_you_mean(key, known)}' for key in unknown)
+        raise ModelError(f'{owner} has {given}, expected keys among {named(known)}.')
+
+
 def law_from_table(
     owner: str, table: Mapping[str, float], names: Mapping[str, str] | None = None
 ) -> FrictionLaw | None:
@@ -481,16 +493,11 @@ def law_from_table(
     ModelError
         If a key is unknown or lacking, a value cannot be used, or a smoothing smooths nothing.
     """
-    if not isinstance(table, Mapping):
-        raise ModelError(f'{owner} is {table!r}, expected a table of keys.')
 
     def named(keys: Iterable[str]) -> str:
         return listed((names or {}).get(key, key) for key in keys)
 
-    known = dict.fromkeys(key for keys in LAWS.values() for key in keys)
-    if unknown := [key for key in table if key not in known]:
-        given = listed(f'{key}{did_you_mean(key, known)}' for key in unknown)
-        raise ModelError(f'{owner} has {given}, expected keys among {named(known)}.')
+    _check_keys(owner, table, named)
     values = {key: value for key, value in table.items() if value != math.inf}
     terms: list[FrictionLaw] = []
     used: set[str] = set()
