@@ -422,8 +422,8 @@ class ObserverController(Law):
         if reason <= len(QUANTITIES):
             return self._beyond(reason - 1, culprit, w.checked)
         said = {
-            RUNAWAY: 'The links have run away behind the stop: the positions of links hold what is '
-            'on springs, and brakes must close.',
+            RUNAWAY: 'The links have run away behind the stop: the positions of links hold what '
+            'is on springs, and brakes must close.',
             SILENCE: f'{MOST_GATED} measurements one after the other are the same, though '
             f'the robot moves: {_BRAKES}',
             GAP: f'While it moved, no measurement was answered for {w.gap:.3g} s (max_gap): '
