@@ -343,6 +343,11 @@ class ObserverController(Law):
             return self._command(text)
         observer.give(q, qd, theta, thetad, spring_torque)
         w.acceleration[:] = rows[2] if self.orders == 5 else 0.0
+        if stiffness and not observer.transmission.is_variable:
+            raise MotionError(
+                f'stiffness is given for {listed(stiffness)}, but no joint of this robot can '
+                'choose one; expected None.'
+            )
         self._wanted, self._speeds = stiffness, (qd, thetad)
         status = self._run(step.STEP, elapsed=T)
         if status == REPEATED:

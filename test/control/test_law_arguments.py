@@ -192,3 +192,11 @@ def test_observers_take_lists_and_refuse_what_no_joint_has():
     ):
         with pytest.raises(ControlError, match='expected one or 2 numbers from 0 on'):
             call()
+
+
+def test_a_stiffness_that_no_joint_can_choose_is_refused():
+    controller = law(TrackingController)
+    given = np.zeros((5, 2)), np.zeros(2), None, controller.resting(np.zeros(2)), None
+    with pytest.raises(MotionError, match='given for elbow, but no joint of this robot'):
+        controller.evaluate(*given, stiffness={'elbow': [100.0, 0.0, 0.0]})
+    assert not controller.evaluate(*given, stiffness={}).reason
