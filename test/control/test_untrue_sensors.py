@@ -21,6 +21,9 @@ from hodyn_ros.control import (
 )
 from hodyn_ros.errors import ControlError
 
+OTHERWISE = pytest.param(
+    Condition(stiffness=-0.2, payload=2.0), id='another robot', marks=pytest.mark.every_case
+)
 STRIBECK = {'coulomb': 1.0, 'breakaway': 1.5}
 
 
@@ -63,8 +66,8 @@ def is_held_by_its_link(robot, motor, said='stands still', speed=1.7):
     return max(robot.speeds[-300:])
 
 
-@pytest.mark.parametrize('motor', [0, 1, 2])
-@pytest.mark.parametrize('condition', [Condition(), Condition(stiffness=-0.2, payload=2.0)])
+@pytest.mark.parametrize('motor', [0, 1])
+@pytest.mark.parametrize('condition', [Condition(), OTHERWISE])
 def test_motor_encoder_that_stands_still_leaves_its_joint_to_its_link(
     panda, motor, condition
 ):
@@ -79,7 +82,7 @@ def test_robot_without_any_motor_encoder_does_not_run_away(panda):
 
 @pytest.mark.parametrize('way', [np.nan, 0.5])
 @pytest.mark.parametrize('motors', [[0], [3], range(7)])
-@pytest.mark.parametrize('condition', [Condition(), Condition(stiffness=-0.2, payload=2.0)])
+@pytest.mark.parametrize('condition', [Condition(), OTHERWISE])
 def test_joints_whose_motor_encoders_are_lost_are_braked_by_their_links(
     panda, way, motors, condition
 ):
@@ -236,7 +239,7 @@ def with_sensors(robot, wrong):
     return robot
 
 
-@pytest.mark.parametrize('value', [np.nan, -np.inf, 60.0])
+@pytest.mark.parametrize('value', [np.nan, 60.0])
 def test_torques_of_a_sensor_that_cannot_be_true_are_bridged_and_then_stop_the_robot(
     panda, value
 ):
@@ -246,7 +249,7 @@ def test_torques_of_a_sensor_that_cannot_be_true_are_bridged_and_then_stop_the_r
         is_wrong = k > 820 or (k % 100 < 3 and k >= 100)
         return np.where((np.arange(7) == 3) & is_wrong, value, 0.0)
 
-    softer = Condition(stiffness=-0.2)
+    softer = Condition(stiffness=-0.2, damping=0.5)
     runs = [
         with_sensors(Followed(law(panda), condition=softer), given).run(0.8)
         for given in (lambda k: np.zeros(7), wrong)
@@ -257,7 +260,7 @@ def test_torques_of_a_sensor_that_cannot_be_true_are_bridged_and_then_stop_the_r
     robot = runs[1].run(0.4)
     assert "5 torques of the sensor of joint 'panda_joint4'" in robot.law.reason
     assert robot.speed < 1.1
-    assert max(robot.run(0.8).speeds[-50:]) < 0.1
+    assert max(robot.run(2.4).speeds[-50:]) < 0.05
     with pytest.raises(ControlError, match='torque sensor of panda_joint4 cannot be true'):
         robot.law.release()
 
