@@ -18,10 +18,10 @@ from hodyn_ros.codegen.statements import names_in
 from hodyn_ros.codegen.translation import HELPERS, Environment, translated
 from hodyn_ros.control import step
 from hodyn_ros.control.controller import motor_losses
-from hodyn_ros.control.holding import MOST_GATED
 from hodyn_ros.control.layouts import LAW, OBSERVER, SPRINGS, TORQUE, TRACKING, WEIGHT
 from hodyn_ros.control.observing import MOST_FOUND
 from hodyn_ros.control.records import WHOLE, Record, sized
+from hodyn_ros.control.suspicion import MOST_GATED
 from hodyn_ros.engine.efforts import effort_program
 from hodyn_ros.engine.program import MASS_MATRIX
 from hodyn_ros.engine.program import WEIGHT as GRAVITY

@@ -19,10 +19,10 @@ from hodyn_ros.control.layouts import (
 )
 from hodyn_ros.control.observing import push
 from hodyn_ros.control.robot_code import gravity
+from hodyn_ros.control.suspicion import MOST_GATED
 
-# Positions one after the other that cannot be true, after which they are taken for true, and the
-# robot is stopped.
-MOST_GATED = 5
+# Torque of a spring, by the torque limit of its motors, that no robot has for long.
+OVERLOAD = 2.0
 # Of v M v at a stop, by which links have been driven that are said to run away.
 RUN_UP = 0.25
 # Largest damping of a motor that is held, by its inertia and the sample time, and by its inertia
@@ -39,7 +39,7 @@ SLOWER, SMOOTHER = 24.0, 8.0
 
 def is_unsure(o: Observer, c: Law, i: int) -> int:
     """Whether the position of a motor is not measured, or nothing that holds is trusted."""
-    if o.doubted[i] or c.runaway or o.motor_since[i] >= MOST_GATED:
+    if o.doubted[i] or c.runaway or max(o.motor_since[i], c.strained[i]) >= MOST_GATED:
         return 1
     return 0
 
@@ -219,7 +219,7 @@ def see_faults(o: Observer, c: Law) -> None:
     for done in range(o.m):
         i: int = o.m - 1 - done
         j: int = o.joint[i]
-        missed = o.motor_since[i]
+        missed = max(o.motor_since[i], c.strained[i])
         if not o.is_elastic[j]:
             missed = o.since[j]
         if missed >= MOST_GATED:
@@ -230,11 +230,22 @@ def see_faults(o: Observer, c: Law) -> None:
             c.reason, c.culprit = ENCODER_STANDS, last
 
 
+def strain(o: Observer, c: Law) -> None:
+    """Count the samples in which a spring would carry what it cannot, until a reset."""
+    for i in range(o.m):
+        j: int = o.joint[i]
+        if o.turns[i] and abs(o.deflected[j]) > OVERLOAD * c.joint_limit[j]:
+            c.strained[i] += 1.0
+        elif c.strained[i] < MOST_GATED:
+            c.strained[i] = 0.0
+
+
 def stay(o: Observer, c: Law) -> None:
     """Torques of a robot that has been stopped.
 
     Links that get faster than they may by what holds them are left to brakes, for good.
     """
+    strain(o, c)
     see_faults(o, c)
     c.stopped_for += o.T
     hold(o, c)
@@ -281,7 +292,8 @@ def unready(o: Observer, c: Law) -> int:
     if not o.running:
         return -3
     for i in range(o.m):
-        if o.motor_since[i] >= MOST_GATED or o.since[o.joint[i]] >= MOST_GATED:
+        missed = max(o.motor_since[i], o.since[o.joint[i]])
+        if max(missed, c.strained[i]) >= MOST_GATED:
             return -2
     culprit: int = moving_motor(o)
     for j in range(o.n):

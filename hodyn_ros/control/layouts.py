@@ -32,7 +32,8 @@ OBSERVER = Layout(
             running:, is_new:, passed:, samples:, gated:, gating:, wary:, q: n, theta: m,
             links: 5 n, motors: 4 m, mass: n n, factor: n n, bias: 2 n, torque: 2 n, load: 2 m,
             deflected: n, deflected_load: m, stiffness: n, rate: m, acting: m, acted: m,
-            since: n, motor_since: m, sensor_since: n, sensor_offset: n, stood: 8 m, doubted: m,
+            since: n, motor_since: m, sensor_since: n, sensor_offset: n, bend: n,
+            stood: 8 m, doubted: m,
             least: n+m, ahead_links: 5 n, ahead_motors: 4 m, ahead_mass: n n, settling:, seen:,
             trail: 5 m, shadow: 18 m, explains: 7 m, sums: 60 m, unsettled: 60 m, found: 8 m,
             applied: d+1 m"""),
@@ -60,6 +61,7 @@ deflection.
 Second rows of `bias`, `torque` and `load` are of the sample before. `passed`: samples since the
 measurement before as the motion tells. `since`: how often one after the other positions, or
 torques of sensors, could not be true. `sensor_offset`: what sensors differ by from deflections.
+`bend`: latest deflections of which both ends were measured.
 `deflected`: torques of springs by their deflections. `ahead_*`: a delay later. From `settling` on,
 but for `applied`, they are those of `suspicion.watch`."""
 
@@ -77,8 +79,8 @@ LAW = Layout(
         'Memory': shapes_of("""
             reason:, culprit:, begins:, beyond:, repeated:, runaway:, gives_way:, answered:,
             command: m, moved:, limited_for:, stopped_for:, driven:, left: m, stopping: 7 m,
-            hold_stiffness: m, hold_damping: m, spring_damping: m, by_link: m, share: m, pole:,
-            departed:, arrived:, distance: 5 n, begun:, slow: n, rest: n"""),
+            hold_stiffness: m, hold_damping: m, spring_damping: m, by_link: m, share: m,
+            strained: m, pole:, departed:, arrived:, distance: 5 n, begun:, slow: n, rest: n"""),
     },
 )
 """A law, and what it remembers.
@@ -88,7 +90,7 @@ LAW = Layout(
 stop, whether motors then give way. `springs`, `felt`: stiffness and K_m. `calm`: share of the
 damping of springs, by their resonance. `culprit`: joint, or motor, of the reason of a stop; -1:
 none. `by_link`: motors that are held by the positions of their links; `share`: of a new speed in
-the low pass of each."""
+the low pass of each. `strained`: samples in which springs would carry too much."""
 
 (
     MEASURED,

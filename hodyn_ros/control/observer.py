@@ -307,7 +307,7 @@ class StateObserver:
         A measured position farther from what is expected than some of it is gated: 1.5 times the
         way at the largest speed, of motors 4 times, on springs also twice that under the largest
         torque. Motors that choose the stiffness of a joint are not gated. What a torque sensor
-        differs by from the deflection may change by a quarter of the torque of its motor.
+        differs by from the deflection may change by a tenth of the torque of its motor.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class StateObserver:
         # Motors that choose a stiffness are not as slow as their joint.
         follows = t.is_single[t.joint] | (t.is_elastic[t.joint] == 0.0)
         motors = np.where(follows, wider[t.joint] + springs, np.inf)
-        sensors = step.CONTRADICTION * np.bincount(t.joint, torque, len(t.is_elastic))
+        sensors = step.SENSOR_STEP * np.bincount(t.joint, torque, len(t.is_elastic))
         self.record.fill(
             {
                 'reach': links,

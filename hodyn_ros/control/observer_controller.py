@@ -17,7 +17,7 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.control import step
 from hodyn_ros.control.controller import friction_of
 from hodyn_ros.control.guards import BOUNDS, QUANTITIES, Guards, beyond, bounds_of
-from hodyn_ros.control.holding import MOST_GATED
+from hodyn_ros.control.holding import OVERLOAD
 from hodyn_ros.control.law import FOLLOWING, STOPPED, Command, ControlWarning, Law
 from hodyn_ros.control.layouts import (
     BEYOND_RANGE,
@@ -42,6 +42,7 @@ from hodyn_ros.control.observing import MOST_FOUND
 from hodyn_ros.control.records import Record
 from hodyn_ros.control.robot_code import DEMAND, MOTORS, REST, Calls
 from hodyn_ros.control.stiffness import possible_stiffness
+from hodyn_ros.control.suspicion import MOST_GATED
 from hodyn_ros.control.values import ObservedState, fastest, fill, per_joint
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -545,10 +546,10 @@ class ObserverController(Law):
             )
         springs = self.observer.transmission.at(q, w.new_theta).torque
         j = int((np.abs(springs) / most).argmax())
-        if abs(springs[j]) > step.OVERLOAD * most[j]:
+        if abs(springs[j]) > OVERLOAD * most[j]:
             return (
                 f'The spring of joint {names[j]!r} would carry {springs[j]:.4g}, more than '
-                f'{step.OVERLOAD:g} times the torque of its motors ({most[j]:.4g}): positions '
+                f'{OVERLOAD:g} times the torque of its motors ({most[j]:.4g}): positions '
                 'of joint and motor contradict each other. Motor positions are those behind the '
                 'gear, in rad or m, and zero where the joint is zero and its spring relaxed.'
             )

@@ -22,7 +22,7 @@ from hodyn_ros.control.robot_code import (
     evaluate,
     mass_matrix,
 )
-from hodyn_ros.control.suspicion import doubt, gate, samples_passed
+from hodyn_ros.control.suspicion import MOST_GATED, doubt, gate, samples_passed
 
 # Steps in a sample in which the state is carried forward over a known delay.
 SUBSTEPS = 4
@@ -157,11 +157,22 @@ def observe_links(o: Observer, T: float) -> None:
     o.links[3] += o.slow * (o.links[2] - o.links[3])
 
 
+def is_lost(o: Observer, i: int) -> int:
+    """Whether the position of a motor has not been measured for long."""
+    if o.doubted[i] or o.motor_since[i] >= MOST_GATED:
+        return 1
+    return 0
+
+
 def observe_motors(o: Observer, T: float) -> None:
     """Advance the observers of the motors by a time T and correct them by the measured theta."""
     for i in range(o.m):
         j: int = o.joint[i]
-        if o.is_elastic[j]:
+        if o.is_elastic[j] and is_lost(o, i):  # so that nothing rings up
+            a = (o.acted[i] - o.load[0, i] + o.motors[2, i]) / o.inertia[i]
+            o.motors[0, i] = o.theta[i]
+            o.motors[1, i] += T * a
+        elif o.is_elastic[j]:
             a = o.acted[i] - 0.5 * (o.load[0, i] + o.load[1, i]) + o.motors[2, i]
             a /= o.inertia[i]
             e = corrected(o.m, i, T, o.theta[i], a, 0, o.motor_gains, o.motors)
@@ -286,6 +297,23 @@ def look_ahead(o: Observer) -> int:
 # --- The measurement ----------------------------------------------------------------------------
 
 
+def follow_motors(o: Observer) -> None:
+    """Let links whose encoders are lost go with their motors, by the latest deflection.
+
+    A light link on its spring is too fast to be carried on by its torques. Without motor, it
+    stays.
+    """
+    for i in range(o.m):
+        j: int = o.joint[i]
+        if o.is_elastic[j] and o.turns[i]:
+            if o.since[j] < MOST_GATED:
+                o.bend[j] = o.motors[0, i] - o.links[0, j]
+            elif is_lost(o, i):
+                o.q[j] = o.links[0, j]
+            else:
+                o.q[j] = o.theta[i] - o.bend[j]
+
+
 def gate_all(o: Observer, elapsed: float) -> None:
     """Gate positions of links and motors."""
     count: int = gate(o.n, elapsed, o.reach, o.links, o.since, o.q)
@@ -294,6 +322,7 @@ def gate_all(o: Observer, elapsed: float) -> None:
         if not o.is_elastic[o.joint[i]] or o.doubted[i]:
             o.theta[i] = o.motors[0, i] + elapsed * o.motors[1, i]
     count += gate(o.m, elapsed, o.motor_reach, o.motors, o.motor_since, o.theta)
+    follow_motors(o)
     o.gated += count
     o.gating = count
 

@@ -28,7 +28,7 @@ from hodyn_ros.control import (
 )
 from hodyn_ros.control.demands import begin, begin_again, follow, release
 from hodyn_ros.control.holding import (
-    MOST_GATED,
+    OVERLOAD,
     hold_found,
     hold_here,
     moving_motor,
@@ -72,15 +72,15 @@ from hodyn_ros.control.observing import (
     take,
 )
 from hodyn_ros.control.records import WHOLE
-from hodyn_ros.control.suspicion import watch
+from hodyn_ros.control.suspicion import MOST_GATED, watch
 from hodyn_ros.engine.engine import compiling, unavailable
 from hodyn_ros.engine.plain_python import Fields
 
 STEP, RECEIVE, STOP, BEGIN, UNREADY, RELEASE, PUSH = range(7)
 """What `do` does."""
-# What the first measurement may be: torque of a spring, and difference to that of a sensor, by the
-# torque limit of the motors.
-OVERLOAD, CONTRADICTION = 2.0, 0.25
+# Difference of a torque sensor to the deflection, by the torque limit of the motors: in the first
+# measurement, and from one to the next.
+CONTRADICTION, SENSOR_STEP = 0.25, 0.1
 _PYTHON = ('machine_code', 'source_of_steps', 'numbers_of_steps')
 _BEFORE = kernels, robot_code, suspicion, observing, holding, yielding, demands
 

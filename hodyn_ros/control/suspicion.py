@@ -11,6 +11,9 @@ from hodyn_ros.control.kernels import Matrix, MotorMatrix, Vector, corrected, so
 from hodyn_ros.control.layouts import Observer
 
 SETTLED = 0.05  # s, until what the observer began with is forgotten
+# Positions one after the other that cannot be true, after which they are taken for true, and the
+# robot is stopped.
+MOST_GATED = 5
 
 
 def gate(
@@ -163,7 +166,8 @@ def doubt(o: Observer, T: float, share: float) -> None:
             o.stood[2, i], o.stood[3, i] = o.missing[i], 0.0
             o.stood[4, i], o.stood[5, i], o.doubted[i] = 0.0, 0.0, 0.0
             o.stood[6, i], o.stood[7, i] = theta, o.motors[1, i]
-        if not o.doubted[i] and o.turns[i]:
+        is_measured: int = o.motor_since[i] < MOST_GATED
+        if is_measured and o.turns[i] and not o.doubted[i]:
             o.doubted[i] = stands(o, T, i, turned)
             if o.doubted[i]:
                 presume_motor(o, i)
