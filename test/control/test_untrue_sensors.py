@@ -143,7 +143,7 @@ def test_encoder_that_counts_backwards_leaves_its_motor_to_link_and_brakes(panda
     robot.plant.force[:] = 0.0
     robot.run(0.8, turned_round)
     assert is_held_by_its_link(robot, 3, 'cannot be true', 5.0) < 5.0
-    with pytest.raises(ControlError, match='its measured positions cannot be true'):
+    with pytest.raises(ControlError, match='could not bring it to rest'):
         controller.release()
 
 
@@ -156,7 +156,7 @@ def test_links_whose_encoders_are_lost_stay_with_their_motors(panda, joints, sti
     controller = tracking_controller(drives, T, torque_limits=[87.0] * 4 + [12.0] * 3)
     plant = ElasticPlant(panda, drives, time_step=1e-4)
     plant.reset(AT_REST[0])
-    for k in range(2000):
+    for k in range(1500):
         q = plant.q.copy()
         q[joints] += np.nan if k > 200 else 0.0
         command = controller.evaluate(AT_REST, q, None, plant.theta, None)
