@@ -107,7 +107,7 @@ def _answer(
         constant, pause, distance = map(number, of_kind.values())
         kinds = {unit_of('rad', kind == 'prismatic') for kind in model.joint_types}
         unit = ' or '.join(sorted(kinds, reverse=True))
-        lines[0] += f'; stretched evenly within the same limits {constant} s.'
+        lines[0] += f'; at constant path velocity {constant} s.'
         if timing.standstill:
             lines.append(f'It stands still for {pause} s, as before.')
         lines.append(

@@ -334,11 +334,7 @@ class ObserverController(Law):
         observer, w = self.observer, self.observer.record
         rows = w.desired[: self.orders]
         fill(rows, 'desired', desired)
-        if elapsed is not None and not isinstance(elapsed, float):
-            elapsed = checked_number(
-                'elapsed', elapsed, MotionError, infinite=True, unit='s'
-            )
-        T = self.sample_period if elapsed is None or not w.running else elapsed
+        T = self._time_since(elapsed)
         if not 0.0 < T < np.inf:
             text = f'elapsed is {elapsed!r} s, expected a positive time: the torque stays.'
             return self._command(text)
@@ -361,6 +357,16 @@ class ObserverController(Law):
         seen = self._seen()
         missed = self._missed() if status == BRIDGED else ''
         return self._command('', self._remark or missed or seen)
+
+    def _time_since(self, elapsed: float | None) -> float:
+        """Time since the sample before, whatever it is; of the first one, a period."""
+        if elapsed is None:
+            return self.sample_period
+        if not isinstance(elapsed, float):
+            elapsed = checked_number(
+                'elapsed', elapsed, MotionError, infinite=True, unit='s'
+            )
+        return elapsed if self.observer.record.running else self.sample_period
 
     def _command(self, reason: str, remark: str = '') -> Command:
         """Latest torques, with what is said of them."""
