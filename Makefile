@@ -116,7 +116,7 @@ bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BE
 	$(VENV)/bin/python -m benchmarks --size $(BENCH)
 
 .PHONY: soak
-soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: that many seconds)
+soak: venv ## Set up and run a node under all faults for ten minutes (with DISTRO=kilted; SOAK=60: seconds)
 	$(VENV)/bin/python test/soak.py --seconds $(SOAK)
 
 .PHONY: pictures
