@@ -17,7 +17,7 @@ from hodyn_ros.control.layouts import (
     Law,
     Observer,
 )
-from hodyn_ros.control.observing import push
+from hodyn_ros.control.observing import is_lost, push
 from hodyn_ros.control.robot_code import gravity
 from hodyn_ros.control.suspicion import MOST_GATED
 
@@ -39,7 +39,7 @@ SLOWER, SMOOTHER = 24.0, 8.0
 
 def is_unsure(o: Observer, c: Law, i: int) -> int:
     """Whether the position of a motor is not measured, or nothing that holds is trusted."""
-    if o.doubted[i] or c.runaway or max(o.motor_since[i], c.strained[i]) >= MOST_GATED:
+    if is_lost(o, i) or c.runaway or c.strained[i] >= MOST_GATED:
         return 1
     return 0
 

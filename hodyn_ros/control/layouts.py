@@ -32,11 +32,10 @@ OBSERVER = Layout(
             running:, is_new:, passed:, samples:, gated:, gating:, wary:, q: n, theta: m,
             links: 5 n, motors: 4 m, mass: n n, factor: n n, bias: 2 n, torque: 2 n, load: 2 m,
             deflected: n, deflected_load: m, stiffness: n, rate: m, acting: m, acted: m,
-            since: n, motor_since: m, sensor_since: n, sensor_offset: n, bend: n,
-            stood: 8 m, doubted: m,
-            least: n+m, ahead_links: 5 n, ahead_motors: 4 m, ahead_mass: n n, settling:, seen:,
-            trail: 5 m, shadow: 18 m, explains: 7 m, sums: 60 m, unsettled: 60 m, found: 8 m,
-            applied: d+1 m"""),
+            since: n, motor_since: m, sensor_since: n, sensor_offset: n, bend: n, stood: 8 m,
+            doubted: m, least: n+m, ahead_links: 5 n, ahead_motors: 4 m, ahead_mass: n n,
+            settling:, seen:, trail: 5 m, shadow: 18 m, explains: 7 m, sums: 60 m,
+            unsettled: 60 m, found: 8 m, applied: d+1 m"""),
         'Work': shapes_of("""
             desired: 5 n, new_q: n, new_theta: m, qd: n, thetad: m, spring_torque: n, has_sensors:,
             acceleration: n, last_q: n, last_theta: m, whole_q: n, whole_theta: m, ways: n+m,
@@ -61,9 +60,9 @@ deflection.
 Second rows of `bias`, `torque` and `load` are of the sample before. `passed`: samples since the
 measurement before as the motion tells. `since`: how often one after the other positions, or
 torques of sensors, could not be true. `sensor_offset`: what sensors differ by from deflections.
-`bend`: latest deflections of which both ends were measured.
-`deflected`: torques of springs by their deflections. `ahead_*`: a delay later. From `settling` on,
-but for `applied`, they are those of `suspicion.watch`."""
+`bend`: latest deflections of which both ends were measured. `deflected`: torques of springs by
+their deflections. `ahead_*`: a delay later. From `settling` on, but for `applied`, they are those
+of `suspicion.watch`."""
 
 LAW = Layout(
     'Law',

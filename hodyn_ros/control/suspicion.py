@@ -145,8 +145,8 @@ def doubt(o: Observer, T: float, share: float) -> None:
 
     Rows of `stood`: positions from which on the motors stand, with both torques; how the observer
     would find the opposite of what the load has changed by since; position and velocity that the
-    motor would have by its torques. `doubted` is 1 until a motor
-    moves, which is meanwhile expected by its torques alone, see `observing.gate_all`.
+    motor would have by its torques. `doubted` is 1 until a motor moves, which is meanwhile
+    expected by its torques alone, see `observing.gate_all`.
 
     Parameters
     ----------
